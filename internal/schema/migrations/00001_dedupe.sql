@@ -1,0 +1,67 @@
+-- +goose Up
+
+-- Where each stream's sweep stands. One row a stream.
+create table {s}streams (
+    name         {id} primary key,
+    origin       text not null,
+    environment  text not null,
+    credential   text not null,
+    attached_at  {time},                       -- null: no position is stored yet
+    cursor       bigint not null default 0,
+    settled      bigint not null default 0,
+    attached     bigint not null default 0,
+    through      {time},                       -- everything up to here has been received
+    lease_owner  text not null default '',
+    lease_until  {time},
+    credential_changed_at {time},
+    lost_at      {time},                       -- the last loss report (a 410)
+    lost_cursor  bigint not null default 0,
+    lost_oldest  bigint not null default 0,
+    created_at   {time} not null
+);
+
+-- The IDs of events whose work is committed, or parked.
+create table {s}seen (
+    stream      {id} not null,
+    event_id    {id} not null,
+    sequence    bigint,                        -- null until a sweep meets the event
+    inbox       {id} not null default '',
+    pushed      {bool} not null default false, -- it came through the push door
+    first_seen  {time} not null,
+    last_seen   {time} not null,
+    primary key (stream, event_id)
+);
+create index {i}seen_sequence on {s}seen (stream, sequence) where sequence is not null;
+create index {i}seen_unswept on {s}seen (stream, last_seen) where sequence is null;
+
+-- What a sweep meets at or below an inbox's floor has been handled; its ID is gone.
+create table {s}floors (
+    stream  {id} not null,
+    inbox   {id} not null,
+    floor   bigint not null,
+    primary key (stream, inbox)
+);
+
+-- Events on which the handler fails alone.
+create table {s}parked (
+    stream        {id} not null,
+    event_id      {id} not null,
+    event         {bytes} not null,            -- the event, encoded; a stranger's text may stand in it
+    error         text not null,
+    attempts      bigint not null,
+    first_failed  {time} not null,
+    due           {time} not null,
+    failed_at     {time},                      -- given up: a person decides
+    primary key (stream, event_id)
+);
+create index {i}parked_due on {s}parked (stream, due) where failed_at is null;
+
+-- Genuine deliveries whose body is not an event.
+create table {s}unreadable (
+    stream       {id} not null,
+    delivery_id  {id} not null,
+    times        bigint not null,
+    first_seen   {time} not null,
+    last_seen    {time} not null,
+    primary key (stream, delivery_id)
+);

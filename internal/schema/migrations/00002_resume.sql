@@ -1,0 +1,136 @@
+-- +goose Up
+
+-- One row a workflow; a new run of an ID used before takes the row over.
+create table {s}workflows (
+    engine        {id} not null,
+    id            {id} not null,
+    run           {id} not null,                -- random, part of every idempotency key
+    kind          text not null,
+    inbox         {id} not null,
+    counterparty  {id} not null,                -- normalised address
+    status        text not null,
+    step          bigint not null,              -- sends planned
+    arrived       bigint not null default 0,    -- inputs placed
+    consumed      bigint not null default 0,    -- inputs consumed, or taken away again
+    gen           bigint not null default 0,    -- raised by every claim
+    due           {time},                       -- when a worker must look: runnable, lease end, deadline
+    deadline      {time},
+    wait          bigint not null default 0,    -- microseconds the deadline lies after the send's acceptance
+    finish        {bool} not null default false, -- done once the send is accepted
+    kick          {bool} not null default false, -- run the step even without inputs
+    timed_out     {bool} not null default false, -- this run is the deadline's
+    timeouts      bigint not null default 0,
+    attempts      bigint not null default 0,    -- failed runs in a row
+    owner         text not null default '',
+    error         text not null default '',
+    state         {bytes},
+    created_at    {time} not null,
+    updated_at    {time} not null,
+    finished_at   {time},
+    primary key (engine, id)
+);
+create index {i}workflows_due on {s}workflows (engine, due) where due is not null;
+create index {i}workflows_counterparty on {s}workflows (engine, inbox, counterparty) where finished_at is null;
+create index {i}workflows_finished on {s}workflows (engine, finished_at) where finished_at is not null;
+
+-- Who owns a thread. Rows outlive their workflows.
+create table {s}threads (
+    engine      {id} not null,
+    stream      {id} not null,
+    inbox       {id} not null,
+    thread      {id} not null,
+    workflow    {id} not null,
+    run         {id} not null,
+    matched_by  text not null,                  -- send, sender, person
+    at          {time} not null,
+    primary key (engine, stream, inbox, thread)
+);
+create index {i}threads_workflow on {s}threads (engine, workflow);
+
+-- The mailbox: one row an event, in exactly one place.
+create table {s}mail (
+    id          {serial},
+    engine      {id} not null,
+    stream      {id} not null,
+    event_id    {id} not null,
+    kind        text not null,
+    inbox       {id} not null,
+    thread      {id} not null default '',
+    message     {id} not null default '',
+    approval    {id} not null default '',
+    delivery    text not null default '',
+    version     bigint not null default 0,
+    alias_of    bigint,                         -- another event of the same message
+    place       text not null,                  -- unplaced, input, review, settled
+    workflow    {id} not null default '',       -- of an input, consumed or not
+    run         {id} not null default '',
+    step        bigint not null default 0,      -- the workflow's step when it was placed
+    matched_by  text not null default '',       -- thread, sender, person, engine
+    sender_ok   text not null default '',       -- counterparty, other: what the From said when it was read
+    consumed_by bigint,                         -- the step whose run consumed it; null while pending
+    reason      text not null default '',       -- why it is in review, or settled
+    candidates  text not null default '[]',     -- JSON array of workflow IDs
+    data        {bytes},                        -- a signal's
+    due         {time} not null,                -- not looked at before
+    attempts    bigint not null default 0,
+    decided_by  text not null default '',       -- the person
+    decided_at  {time},
+    decision    text not null default '',       -- bind, dismiss
+    target      {id} not null default '',       -- the workflow of a bind
+    arrived_at  {time} not null,
+    unique (engine, stream, event_id)
+);
+create unique index {i}mail_message on {s}mail (engine, stream, inbox, message) where kind = 'received' and alias_of is null;
+create index {i}mail_unplaced on {s}mail (engine, due) where place = 'unplaced';
+create index {i}mail_thread on {s}mail (engine, stream, inbox, thread) where place in ('unplaced', 'review');
+create index {i}mail_pending on {s}mail (engine, workflow) where place = 'input' and consumed_by is null;
+create index {i}mail_inputs on {s}mail (engine, workflow, id) where place = 'input';
+create index {i}mail_review on {s}mail (engine, arrived_at) where place = 'review';
+create index {i}mail_about on {s}mail (engine, inbox, message) where place = 'unplaced' and message <> '';
+
+-- Mail to send: written with the step that plans it, driven to an outcome.
+create table {s}sends (
+    engine         {id} not null,
+    workflow       {id} not null,
+    run            {id} not null,
+    step           bigint not null,
+    key            {id} not null,               -- the Idempotency-Key
+    inbox          {id} not null,
+    reply_to       {id} not null default '',
+    body           {bytes},                     -- dropped once confirmed and past the replay window
+    hash           text not null,
+    recipients     text not null,               -- JSON array, normalised
+    subject        text not null,
+    answering      {bool} not null,             -- planned by a run that was given mail
+    state          text not null,               -- planned, accepted, held, failed, unknown, dropped
+    attempts       bigint not null default 0,
+    first_attempt  {time},
+    due            {time},                      -- when a sender must look; null once there is an outcome
+    message        {id} not null default '',
+    thread         {id} not null default '',
+    approval       {id} not null default '',
+    version        bigint not null default 0,   -- of the newest delivery snapshot
+    delivery       text not null default '',
+    error          text not null default '',
+    created_at     {time} not null,
+    settled_at     {time},
+    primary key (engine, workflow, run, step)
+);
+create unique index {i}sends_key on {s}sends (engine, key);
+create index {i}sends_due on {s}sends (engine, due) where due is not null;
+create index {i}sends_open on {s}sends (engine, inbox, first_attempt) where settled_at is null;
+create index {i}sends_message on {s}sends (engine, inbox, message) where message <> '';
+create index {i}sends_approval on {s}sends (engine, approval) where approval <> '';
+
+-- What happened, for people. IDs only.
+create table {s}history (
+    id        {serial},
+    engine    {id} not null,
+    workflow  {id} not null,
+    run       {id} not null,
+    at        {time} not null,
+    what      text not null,
+    step      bigint not null default 0,
+    detail    text not null default ''
+);
+create index {i}history_workflow on {s}history (engine, workflow, id);

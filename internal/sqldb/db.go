@@ -1,0 +1,187 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// DB runs transactions. It is safe for concurrent use.
+type DB struct {
+	Dialect
+	pool   *pgxpool.Pool
+	lite   *sql.DB
+	writer chan struct{} // SQLite has one writer; waiting here beats waiting in BUSY
+	pooler bool
+}
+
+// Postgres runs on a pool, in a schema. pooler keeps to what works behind a
+// transaction pooler: no prepared statement outlives its transaction.
+func Postgres(pool *pgxpool.Pool, schema string, pooler bool) *DB {
+	return &DB{Dialect: Dialect{Schema: schema}, pool: pool, pooler: pooler}
+}
+
+// SQLite runs on a database that the caller opened.
+func SQLite(db *sql.DB) *DB {
+	return &DB{Dialect: Dialect{SQLite: true}, lite: db, writer: make(chan struct{}, 1)}
+}
+
+// Pool is the Postgres pool, nil on SQLite.
+func (d *DB) Pool() *pgxpool.Pool { return d.pool }
+
+// SQL is the SQLite database, nil on Postgres.
+func (d *DB) SQL() *sql.DB { return d.lite }
+
+// Tx is a transaction, ours or the caller's.
+type Tx interface {
+	// Exec returns the number of rows it changed.
+	Exec(ctx context.Context, query string, args ...any) (int64, error)
+	// Query calls row once a row; scan reads the row's columns.
+	Query(ctx context.Context, query string, args []any, row func(scan Scan) error) error
+	// Native is the pgx.Tx or *sql.Tx.
+	Native() any
+}
+
+// Scan reads a row's columns. A NULL read into a *time.Time is the zero time.
+type Scan func(dst ...any) error
+
+// ErrNoRows is what [One] returns when there is no row.
+var ErrNoRows = errors.New("no rows")
+
+// One reads the first row into dst.
+func One(ctx context.Context, tx Tx, query string, args []any, dst ...any) error {
+	found := false
+	err := tx.Query(ctx, query, args, func(scan Scan) error {
+		if found {
+			return nil
+		}
+		found = true
+		return scan(dst...)
+	})
+	if err == nil && !found {
+		err = ErrNoRows
+	}
+	return err
+}
+
+const retries = 10
+
+// Tx runs fn in a transaction of its own and commits it. A deadlock, a
+// serialization failure or a busy SQLite database runs it again as a whole, so
+// fn must change nothing outside the transaction that it cannot change twice.
+func (d *DB) Tx(ctx context.Context, fn func(Tx) error) error {
+	for try := 0; ; try++ {
+		err := d.once(ctx, fn)
+		if err == nil || try >= retries || !IsTransient(err) || ctx.Err() != nil {
+			return err
+		}
+		wait := time.Duration(rand.Int64N(int64(5*time.Millisecond) << min(try, 5)))
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (d *DB) once(ctx context.Context, fn func(Tx) error) error {
+	if d.lite != nil {
+		return d.onceSQLite(ctx, fn)
+	}
+	if err := at(ctx, "begin"); err != nil {
+		return err
+	}
+	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer rollback(ctx, tx.Rollback)
+	if err := fn(d.FromPgx(tx)); err != nil {
+		return err
+	}
+	if err := at(ctx, "before commit"); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return at(ctx, "after commit")
+}
+
+func (d *DB) onceSQLite(ctx context.Context, fn func(Tx) error) error {
+	select {
+	case d.writer <- struct{}{}:
+		defer func() { <-d.writer }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := at(ctx, "begin"); err != nil {
+		return err
+	}
+	tx, err := d.lite.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer rollback(ctx, func(context.Context) error { return tx.Rollback() })
+	// A write first: the lock is held before anything is read, whatever the
+	// DSN says of BEGIN.
+	if _, err := tx.ExecContext(ctx, "update replywake_writer set n = n + 1"); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	if err := fn(d.FromSQL(tx)); err != nil {
+		return err
+	}
+	if err := at(ctx, "before commit"); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return at(ctx, "after commit")
+}
+
+// rollback outlives the request; after a commit it does nothing.
+func rollback(ctx context.Context, fn func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_ = fn(ctx)
+}
+
+// Read runs fn for reading, outside a transaction: each statement sees what is
+// committed when it runs.
+func (d *DB) Read() Tx {
+	if d.lite != nil {
+		return liteTx{q: d.lite}
+	}
+	return pgTx{q: d.pool, pooler: d.pooler}
+}
+
+// FromPgx wraps a pgx transaction.
+func (d *DB) FromPgx(tx pgx.Tx) Tx { return pgTx{q: tx, native: tx, pooler: d.pooler} }
+
+// FromSQL wraps a database/sql transaction.
+func (d *DB) FromSQL(tx *sql.Tx) Tx { return liteTx{q: tx, native: tx} }
+
+// Hook is called at every statement and commit boundary of a context that
+// carries it; an error stops the work there, as a crash would. Tests use it.
+type Hook func(point string) error
+
+type hookKey struct{}
+
+// WithHook makes the boundaries of ctx's work call h.
+func WithHook(ctx context.Context, h Hook) context.Context {
+	return context.WithValue(ctx, hookKey{}, h)
+}
+
+func at(ctx context.Context, point string) error {
+	if h, ok := ctx.Value(hookKey{}).(Hook); ok {
+		return h(point)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package sqldb
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+type pgQuerier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+type pgTx struct {
+	q      pgQuerier
+	native pgx.Tx
+	pooler bool
+}
+
+func (t pgTx) Native() any { return t.native }
+
+func (t pgTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	if err := at(ctx, query); err != nil {
+		return 0, err
+	}
+	tag, err := t.q.Exec(ctx, query, t.args(args)...)
+	return tag.RowsAffected(), err
+}
+
+func (t pgTx) Query(ctx context.Context, query string, args []any, row func(Scan) error) error {
+	if err := at(ctx, query); err != nil {
+		return err
+	}
+	rows, err := t.q.Query(ctx, query, t.args(args)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	scan := func(dst ...any) error { return rows.Scan(nullable(dst, pgTime)...) }
+	for rows.Next() {
+		if err := row(scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (t pgTx) args(args []any) []any {
+	out := make([]any, 0, len(args)+1)
+	if t.pooler {
+		out = append(out, pgx.QueryExecModeExec)
+	}
+	for _, a := range args {
+		switch v := a.(type) {
+		case time.Time:
+			if v.IsZero() {
+				a = nil
+			}
+		case time.Duration:
+			a = v.Microseconds()
+		case Rows:
+			a = v.json()
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// pgTime is a *time.Time that takes NULL as the zero time.
+func pgTime(dst *time.Time) any { return &nullTime{dst} }
+
+type nullTime struct{ dst *time.Time }
+
+func (n *nullTime) Scan(src any) error {
+	t, _ := src.(time.Time)
+	*n.dst = t
+	return nil
+}
+
+func nullable(dst []any, wrap func(*time.Time) any) []any {
+	out := make([]any, len(dst))
+	for i, d := range dst {
+		if t, ok := d.(*time.Time); ok {
+			d = wrap(t)
+		}
+		out[i] = d
+	}
+	return out
+}
