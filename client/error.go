@@ -3,8 +3,9 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,7 +24,11 @@ const (
 )
 
 func (c Class) String() string {
-	return [...]string{"service", "request", "credential", "quota"}[c]
+	names := [...]string{"service", "request", "credential", "quota"}
+	if c < 0 || int(c) >= len(names) {
+		return "class(" + strconv.Itoa(int(c)) + ")"
+	}
+	return names[c]
 }
 
 // Causes that a caller decides by. They are found with [errors.Is] in an
@@ -39,8 +44,9 @@ var (
 	ErrBadAnswer   = errors.New("not an answer") // an answer that cannot be read
 )
 
-// Error is a request that did not succeed. It prints operation, status and
-// code, never the provider's message, which may quote a stranger.
+// Error is a request that did not succeed. It prints operation, status, code
+// and, where there is no code, the cause: never the provider's message, which
+// may quote a stranger. A Cause must have a text that may be logged.
 type Error struct {
 	Op         string        // the operation, such as "list events"
 	Status     int           // HTTP status; 0 if no answer came
@@ -52,14 +58,17 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := e.Op + ": "
-	switch {
-	case e.Status == 0 && e.Cause != nil:
-		return s + e.Cause.Error()
-	case e.Code != "":
-		return fmt.Sprintf("%s%d %s", s, e.Status, e.Code)
+	s := e.Op + ":"
+	if e.Status != 0 {
+		s += " " + strconv.Itoa(e.Status)
 	}
-	return fmt.Sprintf("%s%d", s, e.Status)
+	switch {
+	case e.Code != "":
+		s += " " + e.Code
+	case e.Cause != nil:
+		s += " " + e.Cause.Error()
+	}
+	return strings.TrimSuffix(s, ":")
 }
 
 func (e *Error) Unwrap() error { return e.Cause }
