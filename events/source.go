@@ -40,6 +40,16 @@ type Page struct {
 	Date   time.Time // the provider's clock, from its answer; zero if it did not say
 }
 
+// Last is the position of the page's last event: what to store with the page's
+// work. It is 0, which is no position to store, if the page has no events or
+// the source no sequences.
+func (p Page) Last() Cursor {
+	if len(p.Events) == 0 {
+		return 0
+	}
+	return p.Events[len(p.Events)-1].Sequence
+}
+
 // Source is what a [Sweeper] reads. client/efa and client/goshen have one.
 type Source interface {
 	// Stream names the project and credential that the source reads.

@@ -1,0 +1,263 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// sweep is one sweep.
+type sweep struct {
+	*Sweeper
+	report  Report
+	renewed time.Time // the lease
+
+	began   time.Time // the store's clock
+	local   time.Time // ours, at the same moment
+	cursor  Cursor    // the highest committed, by this sweep or before
+	settled Cursor
+
+	history bool // hand over what lies at or below the attached position
+	moves   bool // the cursor moves: nothing between it and the start is left out
+	settles bool // the same for the settled position
+
+	expired *Cursor // an expired position, until its loss is recorded
+}
+
+// reachedEvery is how many commits of a long sweep lie between two records of
+// how far it came.
+const reachedEvery = 10
+
+func (w *sweep) run(ctx context.Context, read func(*sweep, context.Context) error) error {
+	if err := w.Attach(ctx); err != nil {
+		return err
+	}
+	if err := w.lease(ctx); err != nil {
+		return err
+	}
+	defer w.release(ctx)
+	w.local = time.Now() // before the store's, so that it is not too late
+	pos, err := w.position(ctx)
+	if err != nil {
+		return err
+	}
+	w.began, w.cursor, w.settled = pos.Now, pos.Cursor, pos.Settled
+	return read(w, ctx)
+}
+
+// fromSettled is a sweep as a timer starts it.
+func (w *sweep) fromSettled(ctx context.Context) error {
+	if !w.source.Sequenced() {
+		return w.drain(ctx)
+	}
+	w.moves, w.settles = true, true
+	w.report.From = w.settled
+	err := w.follow(ctx, w.settled)
+	at, ok := expiredAt(err)
+	if !ok {
+		return err
+	}
+	if err := w.checkCursor(ctx, at); err != nil {
+		return err
+	}
+	return w.follow(ctx, 0) // once: a second expiry is an error
+}
+
+// fromHistory is a sweep that a person asked for. Where it leaves events out,
+// it must not move what stands for having read them.
+func (w *sweep) fromHistory(ctx context.Context, from Cursor) error {
+	if !w.source.Sequenced() {
+		return fmt.Errorf("%w: the source has no sequences to sweep from", ErrCursorInvalid)
+	}
+	w.history = true
+	w.moves, w.settles = from <= w.cursor, from <= w.settled
+	w.report.From = from
+	return w.follow(ctx, from)
+}
+
+// follow reads from a position to the head.
+func (w *sweep) follow(ctx context.Context, from Cursor) error {
+	reading, cancel := context.WithCancel(ctx)
+	pages := readAhead(reading, newWalk(w.source, from), w.config.PagesPerCommit)
+	defer func() {
+		cancel()
+		for range pages { // until it has ended
+		}
+	}()
+	for {
+		got, err := w.gather(ctx, pages)
+		if err != nil {
+			return err
+		}
+		if err := w.recordLoss(ctx, got); err != nil {
+			return err
+		}
+		if err := w.commit(ctx, got.events); err != nil {
+			return err
+		}
+		if got.err != nil {
+			return got.err
+		}
+		if got.head {
+			return w.reached(ctx, true)
+		}
+	}
+}
+
+// gathered is what the next commit takes, and how the reading ended if it has.
+type gathered struct {
+	events []Event
+	head   bool
+	err    error
+}
+
+// gather waits for a page, keeping the lease, and takes along what has been
+// read ahead. An error of the source comes after the pages before it.
+func (w *sweep) gather(ctx context.Context, pages <-chan answer) (gathered, error) {
+	var got gathered
+	first, err := w.wait(ctx, pages)
+	if err != nil {
+		return got, err
+	}
+	w.add(&got, first)
+	for n := 1; n < w.config.PagesPerCommit && !got.head && got.err == nil; n++ {
+		select {
+		case next, open := <-pages:
+			if !open {
+				return got, nil
+			}
+			w.add(&got, next)
+		default:
+			return got, nil
+		}
+	}
+	return got, nil
+}
+
+func (w *sweep) add(got *gathered, a answer) {
+	if a.err != nil {
+		got.err = pageError(a.after, a.err)
+		if errors.Is(a.err, ErrCursorExpired) {
+			got.err = &expiry{a.after, got.err}
+		}
+		return
+	}
+	w.report.Pages++
+	w.status.clock(a.page.Date)
+	got.events = append(got.events, a.page.Events...)
+	got.head = a.done
+}
+
+func (w *sweep) wait(ctx context.Context, pages <-chan answer) (answer, error) {
+	renewal := time.NewTicker(w.config.Lease / 3)
+	defer renewal.Stop()
+	for {
+		select {
+		case a, open := <-pages:
+			if !open {
+				return answer{}, context.Cause(ctx)
+			}
+			return a, w.keepLease(ctx)
+		case <-renewal.C:
+			if err := w.keepLease(ctx); err != nil {
+				return answer{}, err
+			}
+		case <-ctx.Done():
+			return answer{}, context.Cause(ctx)
+		}
+	}
+}
+
+// commit hands events over, and the position with them. Rows alone move it,
+// and only upward.
+func (w *sweep) commit(ctx context.Context, events []Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	batch := Batch{Events: make([]Event, len(events)), History: w.history}
+	for i, ev := range events {
+		if ev.ID == "" {
+			return sourceError("read", fmt.Errorf("%w: no ID at sequence %s", ErrNotEvent, ev.Sequence))
+		}
+		batch.Events[i] = tidy(ev)
+	}
+	last := events[len(events)-1].Sequence
+	if w.moves && last > w.cursor {
+		batch.Cursor = last
+	}
+	result, err := w.receiver.Take(ctx, batch)
+	if err != nil {
+		return storeError("take", err)
+	}
+	w.cursor = max(w.cursor, batch.Cursor)
+	w.report.add(result)
+	w.report.Commits++
+	w.report.Through = last
+	return w.committed(ctx, events)
+}
+
+func (w *sweep) committed(ctx context.Context, events []Event) error {
+	if err := w.settle(ctx, events); err != nil {
+		return err
+	}
+	if w.report.Commits%reachedEvery == 0 && w.report.Through > w.settled {
+		return w.reached(ctx, false)
+	}
+	return nil
+}
+
+// reached records how far the sweep came. At the head that is everything that
+// is known, for nothing else is left to read.
+func (w *sweep) reached(ctx context.Context, head bool) error {
+	w.report.Head = head
+	through, lookBack := w.report.Through, w.config.LookBack
+	switch {
+	case !w.source.Sequenced():
+		through, lookBack = 0, 0
+	case !w.settles:
+		return nil
+	case head:
+		through = max(through, w.cursor)
+	}
+	if err := w.receiver.Reached(ctx, w.began, through, lookBack, head); err != nil {
+		return storeError("reached", err)
+	}
+	return nil
+}
+
+// drain reads a source without sequences until it shows nothing. A parked
+// event is settled like any other: the Receiver has it.
+func (w *sweep) drain(ctx context.Context) error {
+	for reading := newWalk(w.source, 0); ; {
+		page, err := reading.next(ctx)
+		if err != nil {
+			return sourceError("page", err)
+		}
+		w.report.Pages++
+		w.status.clock(page.Date)
+		if reading.done {
+			return w.reached(ctx, true)
+		}
+		if err := w.keepLease(ctx); err != nil {
+			return err
+		}
+		if err := w.commit(ctx, page.Events); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *sweep) logEnd(ctx context.Context, err error) {
+	level, r := slog.LevelDebug, w.report
+	attrs := []slog.Attr{
+		slog.Int("pages", r.Pages), slog.Int("commits", r.Commits), slog.Int("fresh", r.Fresh),
+		slog.Int("duplicate", r.Duplicate), slog.Int("parked", r.Parked), slog.Int("skipped", r.Skipped),
+	}
+	if trouble := troubleOf(err); trouble != TroubleNone && ctx.Err() == nil {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("trouble", string(trouble)), slog.Any("error", err))
+	}
+	w.log.LogAttrs(ctx, level, "swept", attrs...)
+}
