@@ -1,8 +1,10 @@
 package testdb
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -73,33 +75,26 @@ func serverUser() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// makeDir makes the folder for a server's files, where its user can reach it.
-func makeDir(owner *syscall.Credential) (string, error) {
+// newDir names a folder for a server's files, where its user can make it.
+func newDir(owner *syscall.Credential) string {
 	parent := os.TempDir()
-	if owner != nil && !reachableByAll(parent) {
+	if owner != nil && !openToAll(parent) {
 		parent = "/tmp"
 	}
-	dir, err := os.MkdirTemp(parent, "replywake-testdb-")
-	if err != nil {
-		return "", err
-	}
-	if owner == nil {
-		return dir, nil
-	}
-	return dir, os.Chown(dir, int(owner.Uid), int(owner.Gid))
+	return filepath.Join(parent, "replywake-testdb-"+rand.Text())
 }
 
-func reachableByAll(dir string) bool {
-	dir, err := filepath.Abs(dir)
-	for err == nil {
-		var info os.FileInfo
-		if info, err = os.Stat(dir); err != nil || info.Mode().Perm()&0o001 == 0 {
+// openToAll reports whether anybody can reach dir and write to it.
+func openToAll(dir string) bool {
+	need := fs.FileMode(0o003)
+	for {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&need != need {
 			return false
 		}
 		if dir == filepath.Dir(dir) {
 			return true
 		}
-		dir = filepath.Dir(dir)
+		dir, need = filepath.Dir(dir), 0o001
 	}
-	return false
 }

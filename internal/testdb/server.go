@@ -83,16 +83,17 @@ func StartServer(ctx context.Context, cfg ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := makeDir(owner)
+	dir := newDir(owner)
+	janitor, err := startJanitor(dir, owner)
 	if err != nil {
 		return nil, err
 	}
-	janitor, err := startJanitor(dir, owner)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
 	s := &Server{cfg: cfg, bin: bin, dir: dir, owner: owner, janitor: janitor, password: rand.Text()}
-	if err := errors.Join(s.initialise(ctx), s.startOnFreePort(ctx)); err != nil {
+	err = s.initialise(ctx)
+	if err == nil {
+		err = s.startOnFreePort(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -100,10 +101,14 @@ func StartServer(ctx context.Context, cfg ServerConfig) (*Server, error) {
 
 // URL of the server's superuser in the database "postgres".
 func (s *Server) URL() string {
+	return serverURL(net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), s.password)
+}
+
+func serverURL(host, password string) string {
 	u := url.URL{
 		Scheme:   "postgres",
-		User:     url.UserPassword("postgres", s.password),
-		Host:     net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)),
+		User:     url.UserPassword("postgres", password),
+		Host:     host,
 		Path:     "/postgres",
 		RawQuery: "sslmode=disable",
 	}
@@ -206,30 +211,30 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (s *Server) settings() []string {
-	settings := []string{
-		"-cport=" + strconv.Itoa(s.port),
-		"-clisten_addresses=127.0.0.1",
-		"-cunix_socket_directories=",
-		"-cmax_connections=" + strconv.Itoa(cmp.Or(s.cfg.MaxConnections, 200)),
+// settings are the same for a server of binaries and one in a container.
+func settings(cfg ServerConfig) []string {
+	all := []string{
+		"-cmax_connections=" + strconv.Itoa(cmp.Or(cfg.MaxConnections, 200)),
 		"-cTimeZone=" + timeZone,
 		"-cmax_wal_size=4GB",
 	}
-	if !s.cfg.Fsync {
+	if !cfg.Fsync {
 		// synchronous_commit stays on: without it a crash loses commits.
-		settings = append(settings, "-cfsync=off", "-cfull_page_writes=off")
+		all = append(all, "-cfsync=off", "-cfull_page_writes=off")
 	}
-	for name, value := range s.cfg.Settings {
-		settings = append(settings, "-c"+name+"="+value)
+	for name, value := range cfg.Settings {
+		all = append(all, "-c"+name+"="+value)
 	}
-	return settings
+	return all
 }
 
 func (s *Server) start(ctx context.Context) error {
 	if s.running != nil {
 		return errors.New("the server runs already")
 	}
-	p, err := startPostmaster(s.command("postgres", append([]string{"-D", s.data()}, s.settings()...)...))
+	args := append(settings(s.cfg),
+		"-D", s.data(), "-cport="+strconv.Itoa(s.port), "-clisten_addresses=127.0.0.1", "-cunix_socket_directories=")
+	p, err := startPostmaster(s.command("postgres", args...))
 	if err != nil {
 		return fmt.Errorf("start postgres: %w", err)
 	}

@@ -36,7 +36,7 @@ func Open(ctx context.Context, logf func(format string, args ...any)) (*Source, 
 		return &Source{URL: given, From: envURL}, nil
 	}
 
-	fromDocker, dockerErr := openDocker(ctx)
+	fromDocker, dockerErr := OpenDocker(ctx)
 	if dockerErr == nil {
 		return fromDocker, nil
 	}

@@ -60,7 +60,7 @@ const (
 	poolConns = 8
 
 	// How long a cleanup waits for what the test left open.
-	cleanupWait = 10 * time.Second
+	cleanupWait = 5 * time.Second
 )
 
 // Postgres returns a fresh schema. It is dropped when tb has passed; a failed
