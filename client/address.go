@@ -16,6 +16,7 @@ var ErrAddress = errors.New("not an e-mail address")
 const (
 	maxAddressText = 4096 // a display name may stand around the address
 	maxAddress     = 320  // 64 + "@" + 255
+	maxLabel       = 63
 )
 
 // NormalizeAddress is the form of an address under which two are compared:
@@ -85,11 +86,11 @@ func asciiDomain(domain string) (string, error) {
 var fullStops = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")
 
 func aLabel(label string) (string, error) {
-	if !isASCII(label) {
+	if !isASCII(label) && utf8.RuneCountInString(label) <= maxLabel {
 		label = "xn--" + punycode(label)
 	}
-	if label == "" || len(label) > 63 {
-		return "", fmt.Errorf("client: %w: a domain label is empty or over 63 bytes", ErrAddress)
+	if label == "" || len(label) > maxLabel {
+		return "", fmt.Errorf("client: %w: a domain label is empty or over %d bytes", ErrAddress, maxLabel)
 	}
 	return label, nil
 }

@@ -16,8 +16,8 @@ const (
 	punyInitialN    = 128
 )
 
-// punycode encodes a label by RFC 3492, section 6.3. Labels come from
-// addresses of bounded length, so no step can overflow.
+// punycode encodes a label by RFC 3492, section 6.3. A label of at most 63
+// characters cannot overflow a step, so there is no check for it.
 func punycode(label string) string {
 	runes := []rune(label)
 	var out strings.Builder

@@ -66,6 +66,16 @@ func numberOf(raw json.RawMessage) (string, bool) {
 	return n.String(), true
 }
 
+// texts is an array of strings.
+func (o object) texts(name string) []string {
+	rows, _ := o.list(name)
+	list := make([]string, len(rows))
+	for i, row := range rows {
+		list[i] = textOf(row)
+	}
+	return list
+}
+
 // id is a text that can be an identifier; one that cannot is left empty, so
 // that nothing downstream stores a line break or a zero byte as a key.
 func (o object) id(name string) string {

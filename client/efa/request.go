@@ -33,10 +33,19 @@ func (c *Client) path(below []string) []string {
 }
 
 // classify goes by the provider's code, whatever the status it comes with: not
-// every code's status is documented.
-func classify(e *client.Error, _ []byte) {
+// every code's status is documented. Of a code that is not known, "retryable"
+// may say that the request is not at fault.
+func classify(e *client.Error, body []byte) {
 	if verdict, known := codes[e.Code]; known {
 		e.Class, e.Cause = verdict.class, verdict.cause
+		return
+	}
+	var fields object
+	if json.Unmarshal(body, &fields) != nil || e.Class != client.ClassRequest {
+		return
+	}
+	if retryable, ok := fields.object("error").flag("retryable"); ok && retryable {
+		e.Class = client.ClassService
 	}
 }
 
