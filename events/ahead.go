@@ -1,6 +1,10 @@
 package events
 
-import "context"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // answer is a page that was read ahead, or the error that came in its place.
 type answer struct {
@@ -31,4 +35,68 @@ func readAhead(ctx context.Context, w *walk, pages int) <-chan answer {
 		}
 	}()
 	return answers
+}
+
+// gathered is what the next commit takes, and how the reading ended if it has.
+type gathered struct {
+	events []Event
+	head   bool
+	err    error
+}
+
+// gather waits for a page, keeping the lease, and takes along what has been
+// read ahead. An error of the source comes after the pages before it.
+func (w *sweep) gather(ctx context.Context, pages <-chan answer) (gathered, error) {
+	var got gathered
+	first, err := w.wait(ctx, pages)
+	if err != nil {
+		return got, err
+	}
+	w.add(&got, first)
+	for n := 1; n < w.config.PagesPerCommit && !got.head && got.err == nil; n++ {
+		select {
+		case next, open := <-pages:
+			if !open {
+				return got, nil
+			}
+			w.add(&got, next)
+		default:
+			return got, nil
+		}
+	}
+	return got, nil
+}
+
+func (w *sweep) add(got *gathered, a answer) {
+	if a.err != nil {
+		got.err = pageError(a.after, a.err)
+		if errors.Is(a.err, ErrCursorExpired) {
+			got.err = &expiry{a.after, got.err}
+		}
+		return
+	}
+	w.report.Pages++
+	w.status.clock(a.page.Date)
+	got.events = append(got.events, a.page.Events...)
+	got.head = a.done
+}
+
+func (w *sweep) wait(ctx context.Context, pages <-chan answer) (answer, error) {
+	renewal := time.NewTicker(w.config.Lease / 3)
+	defer renewal.Stop()
+	for {
+		select {
+		case a, open := <-pages:
+			if !open {
+				return answer{}, context.Cause(ctx)
+			}
+			return a, w.keepLease(ctx)
+		case <-renewal.C:
+			if err := w.keepLease(ctx); err != nil {
+				return answer{}, err
+			}
+		case <-ctx.Done():
+			return answer{}, context.Cause(ctx)
+		}
+	}
 }

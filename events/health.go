@@ -117,9 +117,10 @@ func (s *status) lost(loss Loss) {
 	s.health.Loss = &loss
 }
 
-// ended takes over how a sweep ended.
+// ended takes over how a sweep ended. A sweep of history says nothing about
+// the stream.
 func (s *status) ended(ctx context.Context, w *sweep, err error) {
-	if err == nil && (w.settles || !w.source.Sequenced()) {
+	if err == nil && !w.history {
 		s.through(w.local)
 	}
 	s.Lock()
@@ -128,12 +129,13 @@ func (s *status) ended(ctx context.Context, w *sweep, err error) {
 	h.Total.add(w.report.Result)
 	h.Held = errors.Is(err, ErrLeaseHeld)
 	switch {
-	case err == nil:
+	case w.history, h.Held, ctx.Err() != nil:
+	case err != nil:
+		h.fail(err)
+	default:
 		h.Swept = time.Now()
 		h.Sweeps++
 		h.Err, h.Trouble, h.Failures, h.Stopped = nil, TroubleNone, 0, false
-	case !h.Held && ctx.Err() == nil:
-		h.fail(err)
 	}
 }
 

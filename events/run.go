@@ -87,7 +87,7 @@ func (s *Sweeper) rest(ctx context.Context, err error) (kicked, ok bool) {
 }
 
 const (
-	patience  = 5 * time.Minute // between tries that a person must help, and the most that a provider may ask for
+	patience  = 5 * time.Minute // between tries that only a person can make succeed
 	firstWait = time.Second
 )
 
@@ -103,5 +103,5 @@ func (s *Sweeper) pause(err error) time.Duration {
 	}
 	doublings := min(max(s.Health().Failures-1, 0), 20)
 	bound := max(min(firstWait<<doublings, s.config.MaxBackoff), 1)
-	return max(rand.N(bound), min(client.RetryAfter(err), patience))
+	return max(rand.N(bound), min(client.RetryAfter(err), client.MaxRetryAfter))
 }

@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -19,9 +18,7 @@ type sweep struct {
 	cursor  Cursor    // the highest committed, by this sweep or before
 	settled Cursor
 
-	history bool // hand over what lies at or below the attached position
-	moves   bool // the cursor moves: nothing between it and the start is left out
-	settles bool // the same for the settled position
+	history bool // hand over what lies at or below the attached position; move no position
 
 	expired *Cursor // an expired position, until its loss is recorded
 }
@@ -52,8 +49,14 @@ func (w *sweep) fromSettled(ctx context.Context) error {
 	if !w.source.Sequenced() {
 		return w.drain(ctx)
 	}
-	w.moves, w.settles = true, true
 	w.report.From = w.settled
+	if w.settled == 0 && w.cursor > 0 {
+		// A sweep from the beginning asks with no cursor, so none would be
+		// found to have expired.
+		if err := w.checkCursor(ctx, 0); err != nil {
+			return err
+		}
+	}
 	err := w.follow(ctx, w.settled)
 	at, ok := expiredAt(err)
 	if !ok {
@@ -65,14 +68,14 @@ func (w *sweep) fromSettled(ctx context.Context) error {
 	return w.follow(ctx, 0) // once: a second expiry is an error
 }
 
-// fromHistory is a sweep that a person asked for. Where it leaves events out,
-// it must not move what stands for having read them.
+// fromHistory is a sweep that a person asked for. It may leave events out or
+// begin where no expiry shows, so it moves nothing that stands for having read
+// everything.
 func (w *sweep) fromHistory(ctx context.Context, from Cursor) error {
 	if !w.source.Sequenced() {
 		return fmt.Errorf("%w: the source has no sequences to sweep from", ErrCursorInvalid)
 	}
 	w.history = true
-	w.moves, w.settles = from <= w.cursor, from <= w.settled
 	w.report.From = from
 	return w.follow(ctx, from)
 }
@@ -106,70 +109,6 @@ func (w *sweep) follow(ctx context.Context, from Cursor) error {
 	}
 }
 
-// gathered is what the next commit takes, and how the reading ended if it has.
-type gathered struct {
-	events []Event
-	head   bool
-	err    error
-}
-
-// gather waits for a page, keeping the lease, and takes along what has been
-// read ahead. An error of the source comes after the pages before it.
-func (w *sweep) gather(ctx context.Context, pages <-chan answer) (gathered, error) {
-	var got gathered
-	first, err := w.wait(ctx, pages)
-	if err != nil {
-		return got, err
-	}
-	w.add(&got, first)
-	for n := 1; n < w.config.PagesPerCommit && !got.head && got.err == nil; n++ {
-		select {
-		case next, open := <-pages:
-			if !open {
-				return got, nil
-			}
-			w.add(&got, next)
-		default:
-			return got, nil
-		}
-	}
-	return got, nil
-}
-
-func (w *sweep) add(got *gathered, a answer) {
-	if a.err != nil {
-		got.err = pageError(a.after, a.err)
-		if errors.Is(a.err, ErrCursorExpired) {
-			got.err = &expiry{a.after, got.err}
-		}
-		return
-	}
-	w.report.Pages++
-	w.status.clock(a.page.Date)
-	got.events = append(got.events, a.page.Events...)
-	got.head = a.done
-}
-
-func (w *sweep) wait(ctx context.Context, pages <-chan answer) (answer, error) {
-	renewal := time.NewTicker(w.config.Lease / 3)
-	defer renewal.Stop()
-	for {
-		select {
-		case a, open := <-pages:
-			if !open {
-				return answer{}, context.Cause(ctx)
-			}
-			return a, w.keepLease(ctx)
-		case <-renewal.C:
-			if err := w.keepLease(ctx); err != nil {
-				return answer{}, err
-			}
-		case <-ctx.Done():
-			return answer{}, context.Cause(ctx)
-		}
-	}
-}
-
 // commit hands events over, and the position with them. Rows alone move it,
 // and only upward.
 func (w *sweep) commit(ctx context.Context, events []Event) error {
@@ -184,7 +123,7 @@ func (w *sweep) commit(ctx context.Context, events []Event) error {
 		batch.Events[i] = tidy(ev)
 	}
 	last := events[len(events)-1].Sequence
-	if w.moves && last > w.cursor {
+	if !w.history && last > w.cursor {
 		batch.Cursor = last
 	}
 	result, err := w.receiver.Take(ctx, batch)
@@ -216,7 +155,7 @@ func (w *sweep) reached(ctx context.Context, head bool) error {
 	switch {
 	case !w.source.Sequenced():
 		through, lookBack = 0, 0
-	case !w.settles:
+	case w.history:
 		return nil
 	case head:
 		through = max(through, w.cursor)

@@ -141,7 +141,8 @@ func (s *Sweeper) Sweep(ctx context.Context) (Report, error) {
 // SweepFrom reads from a cursor to the head once and hands over what lies at or
 // below the attached position too: 0 is all that the provider still has. Use it
 // after a credential came to see more inboxes, or to take in history on
-// purpose. Nothing is handed over twice. An expired cursor is an error here.
+// purpose. Nothing is handed over twice, and no stored position moves. An
+// expired cursor is an error here.
 func (s *Sweeper) SweepFrom(ctx context.Context, from Cursor) (Report, error) {
 	return s.once(ctx, func(w *sweep, ctx context.Context) error { return w.fromHistory(ctx, from) })
 }

@@ -49,6 +49,8 @@ func troubleOf(err error) Trouble {
 		return TroubleRequest
 	case ok && f.store:
 		return TroubleStore
+	case errors.Is(err, ErrCursorExpired):
+		return TroubleService // the next sweep restarts
 	}
 	return Trouble(client.ClassOf(err).String())
 }
