@@ -80,21 +80,18 @@ func (p *provider) Page(ctx context.Context, after events.Cursor) (events.Page, 
 		return events.Page{}, err
 	}
 	if p.answer != nil {
-		if page, err := p.answer(n, after); page != nil || err != nil {
-			return *cmpPage(page), err
+		page, err := p.answer(n, after)
+		if err != nil {
+			return events.Page{}, err
+		}
+		if page != nil {
+			return *page, nil
 		}
 	}
 	if after > 0 && after+1 < p.oldest {
 		return events.Page{}, errExpired
 	}
 	return p.page(after), nil
-}
-
-func cmpPage(p *events.Page) *events.Page {
-	if p == nil {
-		return &events.Page{}
-	}
-	return p
 }
 
 var errExpired = &client.Error{Op: "list events", Status: 410, Code: "cursor_expired", Class: client.ClassRequest, Cause: events.ErrCursorExpired}
@@ -133,6 +130,16 @@ func (p *provider) Head(ctx context.Context) (events.Cursor, error) {
 		}
 	}
 	return head, ctx.Err()
+}
+
+// fail answers every request with err, until it is nil.
+func (p *provider) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = nil
+	if err != nil {
+		p.answer = func(int, events.Cursor) (*events.Page, error) { return nil, err }
+	}
 }
 
 func (p *provider) requests() int {
