@@ -26,7 +26,7 @@ func (s *Source) Head(ctx context.Context) (events.Cursor, error) {
 		at := b.middle()
 		page, err := s.page(ctx, at, 1)
 		switch {
-		case errors.Is(err, events.ErrCursorExpired) && at > 0:
+		case errors.Is(err, events.ErrCursorExpired) && 0 < at && at < math.MaxInt64-1:
 			b.low = at + 1 // something remains, and all of it lies above
 		case err != nil:
 			return 0, err
