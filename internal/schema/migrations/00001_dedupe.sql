@@ -20,7 +20,8 @@ create table {s}streams (
     created_at   {time} not null
 );
 
--- The IDs of events whose work is committed, or parked.
+-- The IDs of events whose work is committed, or parked. Not partitioned: by
+-- time, one ID could stand in two partitions.
 create table {s}seen (
     stream      {id} not null,
     event_id    {id} not null,
@@ -28,17 +29,21 @@ create table {s}seen (
     inbox       {id} not null default '',
     pushed      {bool} not null default false, -- it came through the push door
     first_seen  {time} not null,
-    last_seen   {time} not null,
+    last_seen   {time} not null,               -- exact to an hour
     primary key (stream, event_id)
 );
-create index {i}seen_sequence on {s}seen (stream, sequence) where sequence is not null;
+-- first_seen is in it so that a look for the settled position reads no row.
+create index {i}seen_sequence on {s}seen (stream, sequence, first_seen) where sequence is not null;
 create index {i}seen_unswept on {s}seen (stream, last_seen) where sequence is null;
 
--- What a sweep meets at or below an inbox's floor has been handled; its ID is gone.
+-- What a sweep meets at or below an inbox's floor has been handled; its ID is
+-- gone. What lies at or below the attached position has a floor of its own:
+-- that later events were handled says nothing about history.
 create table {s}floors (
-    stream  {id} not null,
-    inbox   {id} not null,
-    floor   bigint not null,
+    stream   {id} not null,
+    inbox    {id} not null,
+    floor    bigint not null default 0,
+    history  bigint not null default 0,
     primary key (stream, inbox)
 );
 
@@ -46,12 +51,15 @@ create table {s}floors (
 create table {s}parked (
     stream        {id} not null,
     event_id      {id} not null,
-    event         {bytes} not null,            -- the event, encoded; a stranger's text may stand in it
-    error         text not null,
+    event         {bytes} not null,            -- encoded; a stranger's text may stand in it; empty once dropped
+    error         text not null,               -- so may it here
     attempts      bigint not null,
     first_failed  {time} not null,
     due           {time} not null,
     failed_at     {time},                      -- given up: a person decides
+    discarded_at  {time},
+    discarded_by  text not null default '',
+    reason        text not null default '',
     primary key (stream, event_id)
 );
 create index {i}parked_due on {s}parked (stream, due) where failed_at is null;

@@ -66,8 +66,9 @@ create table {s}mail (
     run         {id} not null default '',
     step        bigint not null default 0,      -- the workflow's step when it was placed
     matched_by  text not null default '',       -- thread, sender, person, engine
-    sender_ok   text not null default '',       -- counterparty, other: what the From said when it was read
-    consumed_by bigint,                         -- the step whose run consumed it; null while pending
+    proof       text not null default '',       -- what ties it to the workflow, see resume.Proof
+    consumed_by bigint,                         -- generation of the run that consumed it; null while pending
+    position    bigint not null default 0,      -- its place among the inputs of that run
     reason      text not null default '',       -- why it is in review, or settled
     candidates  text not null default '[]',     -- JSON array of workflow IDs
     data        {bytes},                        -- a signal's
@@ -102,7 +103,7 @@ create table {s}sends (
     recipients     text not null,               -- JSON array, normalised
     subject        text not null,
     answering      {bool} not null,             -- planned by a run that was given mail
-    state          text not null,               -- planned, accepted, held, failed, unknown, dropped
+    state          text not null,               -- planned, held, accepted, failed, unknown, dropped
     attempts       bigint not null default 0,
     first_attempt  {time},
     due            {time},                      -- when a sender must look; null once there is an outcome
@@ -118,7 +119,7 @@ create table {s}sends (
 );
 create unique index {i}sends_key on {s}sends (engine, key);
 create index {i}sends_due on {s}sends (engine, due) where due is not null;
-create index {i}sends_open on {s}sends (engine, inbox, first_attempt) where settled_at is null;
+create index {i}sends_open on {s}sends (engine, inbox, state) where state in ('planned', 'held');
 create index {i}sends_message on {s}sends (engine, inbox, message) where message <> '';
 create index {i}sends_approval on {s}sends (engine, approval) where approval <> '';
 

@@ -1,0 +1,111 @@
+package resume
+
+import (
+	"context"
+	"time"
+
+	"github.com/replywake/replywake/client"
+)
+
+// Verdict is what a [Policy] says of a message.
+type Verdict int
+
+// The verdicts.
+const (
+	Accept    Verdict = iota // the step sees it
+	ToPerson                 // a person must look first
+	RejectOut                // nobody needs to see it; it stays listed as settled
+)
+
+// Policy judges a message before the step sees it. It must not block: it has
+// the message, not the provider.
+type Policy func(in Input, counterparty string) Verdict
+
+// AcceptAll accepts every message that reached the workflow.
+func AcceptAll(Input, string) Verdict { return Accept }
+
+// ThreadOnly accepts messages in a thread of the workflow's own and what a
+// person bound; a sender match alone goes to a person.
+func ThreadOnly(in Input, _ string) Verdict {
+	if in.Proof == ProofSender {
+		return ToPerson
+	}
+	return Accept
+}
+
+// CounterpartyOnly accepts messages whose From is the counterparty and what a
+// person bound; others in the thread go to a person.
+func CounterpartyOnly(in Input, _ string) Verdict {
+	if in.Proof == ProofThread {
+		return ToPerson
+	}
+	return Accept
+}
+
+// admit decides on each loaded input, in one order: own echo, delivery notice,
+// loop cap, policy. Verdicts other than accept are stored with the run.
+func (e *Engine) admit(ctx context.Context, w *workflowRow, in []*loaded) (accepted []*loaded, verdicts []*mailRow, err error) {
+	looping, err := e.looping(ctx, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, l := range in {
+		if l.input.Kind != InputReply {
+			accepted = append(accepted, l)
+			continue
+		}
+		from, _ := client.NormalizeAddress(l.input.Message.From.Text())
+		l.input.Proof = proofOf(l.row.matchedBy, from == w.counterparty)
+		l.row.proof = string(l.input.Proof)
+		switch verdict, reason := e.judge(l, w, from, looping); verdict {
+		case Accept:
+			accepted = append(accepted, l)
+		case ToPerson:
+			l.row.place, l.row.reason, l.row.workflow, l.row.candidates = placeReview, reason, "", []string{w.id}
+			verdicts = append(verdicts, l.row)
+		default:
+			l.row.place, l.row.reason = placeSettled, reason
+			verdicts = append(verdicts, l.row)
+		}
+	}
+	return accepted, verdicts, nil
+}
+
+func (e *Engine) judge(l *loaded, w *workflowRow, from string, looping bool) (Verdict, string) {
+	switch {
+	case l.input.Message.Outbound || e.own[w.inbox][from]:
+		return RejectOut, "echo"
+	case isDaemon(from):
+		l.input.Kind, l.input.Suspected, l.input.Delivery = InputBounce, true, client.DeliveryBounced
+		return Accept, ""
+	case looping && l.row.matchedBy != matchedByPerson:
+		return ToPerson, ReasonLoop
+	case l.row.matchedBy == matchedByPerson:
+		return Accept, ""
+	}
+	verdict := e.cfg.Policy(l.input, w.counterparty)
+	if verdict == ToPerson {
+		return verdict, ReasonPolicy
+	}
+	return verdict, "policy"
+}
+
+// looping says whether the workflow has answered so much mail within the hour
+// that a person should look: two robots may be talking.
+func (e *Engine) looping(ctx context.Context, w *workflowRow) (bool, error) {
+	l := &ledger{e: e, tx: e.db.Read()}
+	n, err := l.count(ctx, e.st.sendRecent, e.cfg.Name, w.id, w.run, -time.Hour)
+	return n >= int64(e.cfg.MaxSendsPerHour), err
+}
+
+func proofOf(matchedBy string, counterparty bool) Proof {
+	switch {
+	case matchedBy == matchedByPerson:
+		return ProofPerson
+	case matchedBy == matchedBySender:
+		return ProofSender
+	case counterparty:
+		return ProofThreadAndSender
+	}
+	return ProofThread
+}

@@ -1,0 +1,128 @@
+package resume
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+// ledger is one transaction's view of the rows it changes: rows are loaded
+// under their locks, changed by the machine, and saved in one statement a
+// table at the end.
+type ledger struct {
+	e   *Engine
+	tx  sqldb.Tx
+	now time.Time
+
+	workflows map[string]*workflowRow
+	mail      []*mailRow
+	delivery  map[address]*mailRow // the newest snapshot of each of our messages
+	history   sqldb.Rows
+}
+
+func (e *Engine) ledger(ctx context.Context, tx sqldb.Tx) (*ledger, error) {
+	now, err := e.now(ctx, tx)
+	return &ledger{e: e, tx: tx, now: now, workflows: map[string]*workflowRow{}, delivery: map[address]*mailRow{}}, err
+}
+
+// inTx runs fn on a ledger in a transaction of the engine's and saves it.
+func (e *Engine) inTx(ctx context.Context, fn func(l *ledger) error) error {
+	return e.db.Tx(ctx, func(tx sqldb.Tx) error {
+		l, err := e.ledger(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := fn(l); err != nil {
+			return err
+		}
+		return l.save(ctx)
+	})
+}
+
+// lock loads workflows under their row locks, in the order of their IDs.
+func (l *ledger) lock(ctx context.Context, ids ...string) error {
+	var missing []string
+	for _, id := range ids {
+		if l.workflows[id] == nil {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	rows, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.workflowsLock, l.e.cfg.Name, missing)
+	for _, w := range rows {
+		l.workflows[w.id] = w
+	}
+	return err
+}
+
+// one loads one workflow under its lock; nil if there is none.
+func (l *ledger) one(ctx context.Context, id string) (*workflowRow, error) {
+	err := l.lock(ctx, id)
+	return l.workflows[id], err
+}
+
+// input places a mail row with a live workflow, which may take it from at on.
+func (l *ledger) input(m *mailRow, w *workflowRow, matchedBy string, at time.Time) {
+	m.place, m.workflow, m.run, m.step, m.matchedBy, m.reason, m.candidates, m.due = placeInput, w.id, w.run, w.Step, matchedBy, "", nil, at
+	l.mail = append(l.mail, m)
+	w.state = w.arrive(1, at)
+	l.record(w, "input", string(m.kind)+" "+m.eventID+" by "+matchedBy)
+}
+
+// review puts a mail row before a person.
+func (l *ledger) review(m *mailRow, reason string, candidates []string) {
+	m.place, m.workflow, m.run, m.matchedBy, m.reason, m.candidates = placeReview, "", "", "", reason, candidates
+	l.mail = append(l.mail, m)
+}
+
+// settle ends a mail row with a reason.
+func (l *ledger) settle(m *mailRow, reason string) {
+	m.place, m.reason, m.candidates = placeSettled, reason, nil
+	l.mail = append(l.mail, m)
+}
+
+// record writes a line of the workflow's timeline.
+func (l *ledger) record(w *workflowRow, what, detail string) {
+	l.history = append(l.history, map[string]any{"workflow": w.id, "run": w.run, "what": what, "step": w.Step, "detail": detail})
+}
+
+// snapshot keeps the newest delivery state of a message of ours.
+func (l *ledger) snapshot(m *mailRow) {
+	a := address{m.inbox, m.message}
+	if old := l.delivery[a]; old == nil || old.version <= m.version {
+		l.delivery[a] = m
+	}
+}
+
+// save writes what changed, one statement a table.
+func (l *ledger) save(ctx context.Context) error {
+	var workflows, mail, deliveries sqldb.Rows
+	for _, w := range l.workflows {
+		workflows = append(workflows, w.values())
+	}
+	for _, m := range l.mail {
+		mail = append(mail, m.values())
+	}
+	for a, m := range l.delivery {
+		deliveries = append(deliveries, map[string]any{"inbox": a.inbox, "message": a.id, "delivery": m.delivery, "version": m.version})
+	}
+	name := l.e.cfg.Name
+	return errors.Join(
+		l.write(ctx, l.e.st.workflowSave, workflows, name, workflows),
+		l.write(ctx, l.e.st.sendDelivery, deliveries, name, deliveries),
+		l.write(ctx, l.e.st.mailPlace, mail, mail),
+		l.write(ctx, l.e.st.historyInsert, l.history, name, l.history),
+	)
+}
+
+func (l *ledger) write(ctx context.Context, query string, rows sqldb.Rows, args ...any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := l.tx.Exec(ctx, query, args...)
+	return err
+}

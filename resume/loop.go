@@ -1,0 +1,159 @@
+package resume
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// bells wake the loops. A ring while a bell is ringing is one ring.
+type bells struct{ work, send, match chan struct{} }
+
+func newBells() bells {
+	bell := func() chan struct{} { return make(chan struct{}, 1) }
+	return bells{work: bell(), send: bell(), match: bell()}
+}
+
+func (b bells) ring() {
+	for _, bell := range []chan struct{}{b.work, b.send, b.match} {
+		select {
+		case bell <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Wake is a hint that there may be work: call it after committing a Start or a
+// Signal, and give it to a dedupe.Inbox as AfterCommit. It never blocks. The
+// truth is in the tables; without a hint they are looked at every Config.Poll.
+func (e *Engine) Wake() {
+	e.bells.ring()
+	e.notice.ask()
+}
+
+// Run works until ctx ends: it matches mail, runs steps, sends and keeps
+// deadlines. Then it takes no more work, lets running steps finish for
+// Config.Drain, stops the rest and gives their leases back. It returns nil
+// after a clean stop. Errors of the database or the provider are waited out.
+func (e *Engine) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	hard, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // outlives ctx by Drain
+	defer stop(nil)
+	slots := make(chan struct{}, e.cfg.Workers)
+	var steps sync.WaitGroup
+
+	loops.Go(func() {
+		e.loop(ctx, "work", e.bells.work, func() (bool, error) { return e.dispatch(ctx, hard, slots, &steps) })
+	})
+	loops.Go(func() { e.loop(ctx, "send", e.bells.send, func() (bool, error) { return e.send(ctx) }) })
+	loops.Go(func() { e.loop(ctx, "match", e.bells.match, func() (bool, error) { return e.match(ctx) }) })
+	loops.Go(func() { e.tidy(ctx) })
+	loops.Go(func() { e.listen(ctx) })
+	loops.Go(func() { e.notify(ctx) })
+
+	beating, rest := context.WithCancel(hard)
+	var heart sync.WaitGroup
+	heart.Go(func() { e.heartbeat(beating) })
+
+	<-ctx.Done()
+	loops.Wait()
+	e.drain(&steps, stop)
+	rest()
+	heart.Wait()
+	return nil
+}
+
+// loop calls fn at once, then whenever the bell rings or Poll has passed;
+// again at once while fn says there is more.
+func (e *Engine) loop(ctx context.Context, name string, bell <-chan struct{}, fn func() (more bool, err error)) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-bell:
+		case <-timer.C:
+		}
+		for ctx.Err() == nil {
+			more, err := fn()
+			if err != nil && ctx.Err() == nil {
+				e.log.WarnContext(ctx, "the database does not answer as it should", "loop", name, "error", err)
+			}
+			if err != nil || !more {
+				break
+			}
+		}
+		timer.Reset(e.cfg.Poll)
+	}
+}
+
+// dispatch claims as much as there are free workers and starts the runs. They
+// live on hard, which outlives ctx.
+func (e *Engine) dispatch(ctx, hard context.Context, slots chan struct{}, steps *sync.WaitGroup) (more bool, err error) {
+	select { // at least one free worker, or there is no use in claiming
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return false, nil
+	}
+	free := 1
+	for free < cap(slots) {
+		select {
+		case slots <- struct{}{}:
+			free++
+			continue
+		default:
+		}
+		break
+	}
+	claimed, more, err := e.claim(ctx, free)
+	for range free - len(claimed) {
+		<-slots
+	}
+	for _, w := range claimed {
+		steps.Go(func() {
+			defer func() { <-slots }()
+			e.work(hard, w)
+		})
+	}
+	return more && err == nil, err
+}
+
+// drain waits for the running steps, and stops them once Drain has passed.
+func (e *Engine) drain(steps *sync.WaitGroup, stop context.CancelCauseFunc) {
+	done := make(chan struct{})
+	go func() {
+		steps.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return
+	case <-time.After(e.cfg.Drain):
+	}
+	stop(ErrStopped)
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+		e.log.Warn("a step ignores its context; its lease runs out by itself")
+	}
+}
+
+// heartbeat extends the leases of the runs this process holds.
+func (e *Engine) heartbeat(ctx context.Context) {
+	tick := time.NewTicker(max(e.cfg.Lease/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			beat, cancel := context.WithTimeoutCause(ctx, e.cfg.Lease/2, errors.New("resume: the heartbeat took too long"))
+			if err := e.beat(beat); err != nil && ctx.Err() == nil {
+				e.log.WarnContext(ctx, "heartbeat failed", "error", err)
+			}
+			cancel()
+		}
+	}
+}

@@ -1,0 +1,385 @@
+package resume
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/events"
+)
+
+// The matcher reads what Route could not place and binds it, settles it, or
+// puts it before a person.
+
+const (
+	matchBatch = 64
+	matchers   = 8
+	matchLease = 30 * time.Second
+	// outcomeWait is how long mail waits for sends of its inbox, begun before
+	// it, whose outcome would tell its thread.
+	outcomeWait = time.Hour
+	// lagWait is how long a message may be missing from the provider's listing
+	// before each new try waits long.
+	maxMatchBackoff = time.Minute
+)
+
+// match takes one batch of unplaced mail; more says there may be another.
+func (e *Engine) match(ctx context.Context) (more bool, err error) {
+	rows, err := claimOf(ctx, e.db, scanMail, e.st.mailUnplaced, e.cfg.Name, matchBatch, matchLease)
+	if err != nil {
+		return false, err
+	}
+	each(rows, matchers, func(m *mailRow) {
+		if err := e.matchOne(ctx, m); err != nil && ctx.Err() == nil {
+			e.log.WarnContext(ctx, "matching failed", "event", m.eventID, "error", err)
+			e.retryMail(ctx, m, err)
+		}
+	})
+	return len(rows) == matchBatch, nil
+}
+
+// retryMail sets when an unplaced row is looked at again.
+func (e *Engine) retryMail(ctx context.Context, m *mailRow, cause error) {
+	wait := e.backoff(m.attempts, cause)
+	if err := e.exec(ctx, e.st.mailRetry, m.id, wait); err != nil {
+		e.log.WarnContext(ctx, "a retry could not be stored; its lease runs out by itself", "event", m.eventID, "error", err)
+	}
+}
+
+func (e *Engine) matchOne(ctx context.Context, m *mailRow) error {
+	if m.kind == events.KindReceived {
+		return e.matchReceived(ctx, m)
+	}
+	return e.inTx(ctx, func(l *ledger) error {
+		if err := l.stillUnplaced(ctx, m); err != nil {
+			return ignore(err, errNotMine)
+		}
+		if m.kind == events.KindQueued {
+			return l.matchQueued(ctx, m)
+		}
+		return l.matchAbout(ctx, m)
+	})
+}
+
+// matchReceived places a message: by its thread if that is known by now, else
+// by its sender.
+func (e *Engine) matchReceived(ctx context.Context, m *mailRow) error {
+	placed, err := e.matchThread(ctx, m)
+	if err != nil || placed {
+		return err
+	}
+	msg, err := e.find(ctx, m.inbox, m.thread, m.message)
+	if err != nil {
+		return e.unreadable(ctx, m, err)
+	}
+	from, _ := client.NormalizeAddress(msg.From.Text())
+	return e.inTx(ctx, func(l *ledger) error { return ignore(l.matchSender(ctx, m, msg, from), errNotMine) })
+}
+
+// matchThread places a message whose thread is known.
+func (e *Engine) matchThread(ctx context.Context, m *mailRow) (placed bool, err error) {
+	if o, err := (&ledger{e: e, tx: e.db.Read()}).owner(ctx, m.inbox, m.thread); err != nil || o.workflow == "" {
+		return false, err
+	}
+	err = e.inTx(ctx, func(l *ledger) error {
+		placed, err = l.placeByThread(ctx, m)
+		return ignore(err, errNotMine)
+	})
+	return placed, err
+}
+
+// placeByThread places a message with the owner of its thread, if it has one.
+func (l *ledger) placeByThread(ctx context.Context, m *mailRow) (bool, error) {
+	if err := l.e.lockKeys(ctx, l.tx, l.e.threadKey(m.inbox, m.thread)); err != nil {
+		return false, err
+	}
+	w, o, err := l.lockOwner(ctx, m.inbox, m.thread)
+	if err != nil || w == nil {
+		return false, err
+	}
+	if err := l.stillUnplaced(ctx, m); err != nil {
+		return true, err
+	}
+	if !w.live(o.run) {
+		l.review(m, ReasonLateReply, nil)
+		return true, nil
+	}
+	l.input(m, w, matchedByThread, l.now)
+	return true, nil
+}
+
+// stillUnplaced reads the row again, under its lock: errNotMine if somebody
+// placed it meanwhile.
+func (l *ledger) stillUnplaced(ctx context.Context, m *mailRow) error {
+	now, err := oneOf(ctx, l.tx, scanMail, l.e.st.mailByEvent, l.e.cfg.Name, m.eventID)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.place != placeUnplaced {
+		return errNotMine
+	}
+	*m = *now
+	return nil
+}
+
+// matchSender applies the sender rule: the one workflow of this inbox that
+// waits for this address, counted under lock over every status but the
+// terminal ones.
+func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message, from string) error {
+	if err := l.e.lockKeys(ctx, l.tx, l.e.addressKey(m.inbox, from)); err != nil {
+		return err
+	}
+	if placed, err := l.placeByThread(ctx, m); err != nil || placed {
+		return err
+	}
+	if reason := l.e.notAReply(m.inbox, msg, from); reason != "" {
+		if err := l.stillUnplaced(ctx, m); err != nil {
+			return err
+		}
+		l.settle(m, reason)
+		return nil
+	}
+	found, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.candidates, l.e.cfg.Name, m.inbox, from)
+	if err != nil {
+		return err
+	}
+	for _, w := range found {
+		l.workflows[w.id] = w
+	}
+	if err := l.stillUnplaced(ctx, m); err != nil {
+		return err
+	}
+	if open, err := l.open(ctx, m); err != nil || open {
+		return err
+	}
+	return l.decide(ctx, m, found)
+}
+
+// decide binds the one candidate, or asks a person.
+func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) error {
+	var ids []string
+	for _, w := range found {
+		ids = append(ids, w.id)
+	}
+	if len(found) != 1 {
+		reason := ReasonNoCandidate
+		if len(found) > 1 {
+			reason = ReasonSeveralCandidates
+		}
+		l.review(m, reason, ids)
+		return nil
+	}
+	w := found[0]
+	began, err := l.began(ctx, w, m.arrived)
+	if err != nil {
+		return err
+	}
+	if !began { // it cannot be an answer to mail that had not left
+		l.review(m, ReasonNoCandidate, ids)
+		return nil
+	}
+	conflict, err := l.bind(ctx, m.inbox, m.thread, w, matchedBySender)
+	if err != nil {
+		return err
+	}
+	if conflict != "" {
+		l.review(m, ReasonConflict, append(ids, conflict))
+		return nil
+	}
+	l.input(m, w, matchedBySender, l.now)
+	return l.takeAlong(ctx, m.inbox, m.thread, w)
+}
+
+// open says whether a send of the inbox that began before m arrived has no
+// outcome yet: its thread may be m's. The row then waits.
+func (l *ledger) open(ctx context.Context, m *mailRow) (bool, error) {
+	if l.now.Sub(m.arrived) > outcomeWait {
+		return false, nil
+	}
+	n, err := l.count(ctx, l.e.st.sendOpen, l.e.cfg.Name, m.inbox, m.arrived)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	m.due = l.now.Add(min(l.e.backoff(m.attempts, nil), l.e.cfg.SendRetryAfter))
+	l.mail = append(l.mail, m)
+	return true, nil
+}
+
+// began says whether the workflow's first send was under way at t.
+func (l *ledger) began(ctx context.Context, w *workflowRow, t time.Time) (bool, error) {
+	n, err := l.count(ctx, l.e.st.sendBegan, l.e.cfg.Name, w.id, w.run, t)
+	return n > 0, err
+}
+
+// notAReply says why mail on a thread that nobody owns is nobody's answer.
+func (e *Engine) notAReply(inbox string, msg client.Message, from string) string {
+	switch {
+	case msg.Outbound || e.own[inbox][from]:
+		return "echo"
+	case isDaemon(from):
+		return "delivery_notice"
+	}
+	return ""
+}
+
+// isDaemon knows the senders of delivery notices by the local parts that RFC
+// 5321 and common practice give them.
+func isDaemon(from string) bool {
+	local, _, _ := strings.Cut(from, "@")
+	return local == "mailer-daemon" || local == "postmaster"
+}
+
+// matchAbout places an event about a message or approval that was not known as
+// ours when it came.
+func (l *ledger) matchAbout(ctx context.Context, m *mailRow) error {
+	k, err := l.lookUp(ctx, []events.Event{{
+		Kind: m.kind, Inbox: m.inbox, Message: m.message, Approval: m.approval,
+	}})
+	if err != nil {
+		return err
+	}
+	l.place(m, k)
+	if m.place == placeUnplaced {
+		if open, err := l.open(ctx, m); err != nil || open {
+			return err
+		}
+		l.settle(m, "not_ours")
+		return nil
+	}
+	l.mail = append(l.mail, m)
+	return l.applied(ctx, m, k)
+}
+
+// matchQueued: a message was taken for sending. It is one whose acceptance we
+// know, or confirms a send that was held, or is not ours.
+func (l *ledger) matchQueued(ctx context.Context, m *mailRow) error {
+	if m.thread != "" {
+		if err := l.e.lockKeys(ctx, l.tx, l.e.threadKey(m.inbox, m.thread)); err != nil {
+			return err
+		}
+	}
+	sent, err := l.sent(ctx, []map[string]any{{"inbox": m.inbox, "message": m.message}})
+	if err != nil {
+		return err
+	}
+	if len(sent) > 0 {
+		l.settle(m, "noted")
+		return nil
+	}
+	if open, err := l.open(ctx, m); err != nil || open {
+		return err
+	}
+	held, err := rowsOf(ctx, l.tx, scanSend, l.e.st.sendsHeld, l.e.cfg.Name, m.inbox)
+	if err != nil {
+		return err
+	}
+	if len(held) == 0 {
+		l.settle(m, "not_ours")
+		return nil
+	}
+	return l.confirmHeld(ctx, m, held)
+}
+
+// confirmHeld finds the held send that a queued message is: on the thread of a
+// workflow that has one, else by recipients and subject, which the approval is
+// bound to.
+func (l *ledger) confirmHeld(ctx context.Context, m *mailRow, held []*sendRow) error {
+	o, err := l.owner(ctx, m.inbox, m.thread)
+	if err != nil {
+		return err
+	}
+	msg, err := l.e.find(ctx, m.inbox, m.thread, m.message)
+	if err != nil {
+		return err
+	}
+	var fit []*sendRow
+	for _, s := range held {
+		if o.workflow != "" && (owner{s.workflow, s.run}) != o {
+			continue
+		}
+		if o.workflow != "" && s.replyTo != "" || sameMail(s, msg) {
+			fit = append(fit, s)
+		}
+	}
+	switch len(fit) {
+	case 0:
+		l.settle(m, "not_ours")
+		return nil
+	case 1:
+		l.settle(m, "noted")
+		return l.acceptSend(ctx, fit[0], client.Outcome{Message: m.message, Thread: m.thread, Approval: fit[0].approval})
+	}
+	var ids []string
+	for _, s := range fit {
+		ids = append(ids, s.workflow)
+	}
+	l.review(m, ReasonSeveralCandidates, ids)
+	return nil
+}
+
+func sameMail(s *sendRow, msg client.Message) bool {
+	to := []string{}
+	for _, a := range msg.To {
+		if n, err := client.NormalizeAddress(a.Text()); err == nil {
+			to = append(to, n)
+		}
+	}
+	return s.subject == msg.Subject.Text() && slices.Equal(slices.Sorted(slices.Values(to)), slices.Sorted(slices.Values(s.recipients)))
+}
+
+// find reads a message's line in its thread's listing.
+func (e *Engine) find(ctx context.Context, inbox, thread, message string) (client.Message, error) {
+	for msg, err := range e.mail.Messages(ctx, inbox, thread) {
+		if err != nil {
+			return client.Message{}, e.seen(err)
+		}
+		if msg.ID == message {
+			e.credential(true)
+			return msg, nil
+		}
+	}
+	return client.Message{}, errUnreadable
+}
+
+// seen notes whether the provider accepts the credential.
+func (e *Engine) seen(err error) error {
+	if client.ClassOf(err) == client.ClassCredential {
+		e.credential(false)
+	}
+	return err
+}
+
+// unreadable keeps a message that could not be read, and after a day puts it
+// before a person.
+func (e *Engine) unreadable(ctx context.Context, m *mailRow, cause error) error {
+	missing := errors.Is(cause, errUnreadable) || errors.Is(cause, client.ErrNotFound)
+	if !missing || e.age(ctx, m) < e.cfg.UnreadableUntil {
+		return cause
+	}
+	return e.inTx(ctx, func(l *ledger) error {
+		if err := l.stillUnplaced(ctx, m); err != nil {
+			return ignore(err, errNotMine)
+		}
+		l.review(m, ReasonUnreadable, nil)
+		return nil
+	})
+}
+
+// age is how long ago a row arrived, by the database's clock.
+func (e *Engine) age(ctx context.Context, m *mailRow) time.Duration {
+	now, err := e.now(ctx, e.db.Read())
+	if err != nil {
+		return 0
+	}
+	return now.Sub(m.arrived)
+}
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,356 @@
+package resume
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+// Queue lists mail that a person must place, oldest first: at most limit items
+// (0 is 100) behind the event ID after ("" from the beginning).
+func (e *Engine) Queue(ctx context.Context, after string, limit int) ([]Item, error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	tx := e.db.Read()
+	var from int64
+	if after != "" {
+		m, err := oneOf(ctx, tx, scanMail, e.st.mailRead, e.cfg.Name, after)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			from = m.id
+		}
+	}
+	rows, err := rowsOf(ctx, tx, scanMail, e.st.mailReview, e.cfg.Name, from, limit)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]Item, len(rows))
+	for i, m := range rows {
+		items[i] = Item{EventID: m.eventID, Inbox: m.inbox, Thread: m.thread, Message: m.message, Kind: string(m.kind), Reason: m.reason, At: m.arrived}
+		if items[i].Candidates, err = e.candidatesOf(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+func (e *Engine) candidatesOf(ctx context.Context, m *mailRow) ([]Candidate, error) {
+	var out []Candidate
+	for _, id := range m.candidates {
+		w, err := oneOf(ctx, e.db.Read(), scanWorkflow, e.st.workflow, e.cfg.Name, id)
+		if err != nil {
+			return nil, err
+		}
+		if w == nil {
+			continue
+		}
+		c := Candidate{Workflow: w.id, Status: w.Status, Step: w.Step}
+		sends, err := rowsOf(ctx, e.db.Read(), scanSend, e.st.sendOf, e.cfg.Name, w.id, w.run)
+		if err != nil {
+			return nil, err
+		}
+		if len(sends) > 0 {
+			last := sends[len(sends)-1]
+			c.Subject, c.SentAt = last.subject, last.created
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Bind gives mail to a workflow, and its thread too. The workflow runs after
+// Config.Hold, so that [Engine.Undo] is real. The same again is fine; mail
+// that somebody handled otherwise is a [*HandledError], a workflow that is
+// over [ErrTerminal], one unknown [ErrNotFound]. by names the person.
+//
+// Bind also moves mail that was bound before and not consumed yet, if the
+// person who did so undoes it first.
+func (e *Engine) Bind(ctx context.Context, eventID, workflow, by string) error {
+	err := e.inTx(ctx, func(l *ledger) error { return l.bindMail(ctx, eventID, workflow, by) })
+	if err == nil {
+		e.Wake()
+	}
+	return err
+}
+
+func (l *ledger) bindMail(ctx context.Context, eventID, workflow, by string) error {
+	m, err := l.handled(ctx, eventID)
+	if err != nil {
+		return err
+	}
+	if err := l.e.lockKeys(ctx, l.tx, l.e.threadKey(m.inbox, m.thread)); err != nil {
+		return err
+	}
+	w, err := l.one(ctx, workflow)
+	if err != nil {
+		return err
+	}
+	if m, err = l.lockMail(ctx, m.eventID); err != nil {
+		return err
+	}
+	switch {
+	case m.decision == "bind" && m.target == workflow && m.place != placeReview:
+		return nil
+	case m.place != placeReview:
+		return handledBefore(m)
+	case w == nil || w.inbox != m.inbox:
+		return ErrNotFound
+	case w.Status.Terminal():
+		return ErrTerminal
+	}
+	hold := l.now.Add(l.e.cfg.Hold)
+	l.input(m, w, matchedByPerson, hold)
+	if m.thread != "" && m.kind == events.KindReceived {
+		conflict, err := l.adopt(ctx, m.inbox, m.thread, w, matchedByPerson)
+		if err != nil {
+			return err
+		}
+		if conflict != "" {
+			l.record(w, "conflict", "thread "+m.thread+" stays with "+conflict)
+		}
+	}
+	_, err = l.tx.Exec(ctx, l.e.st.mailDecide, m.id, "bind", w.id, by)
+	l.record(w, "bound", m.eventID+" by "+by)
+	return err
+}
+
+// handled reads a row without a lock, an alias as the row it stands for.
+func (l *ledger) handled(ctx context.Context, eventID string) (*mailRow, error) {
+	m, err := oneOf(ctx, l.tx, scanMail, l.e.st.mailRead, l.e.cfg.Name, eventID)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, ErrNotFound
+	}
+	return m, nil
+}
+
+// lockMail reads a row under its lock.
+func (l *ledger) lockMail(ctx context.Context, eventID string) (*mailRow, error) {
+	m, err := oneOf(ctx, l.tx, scanMail, l.e.st.mailByEvent, l.e.cfg.Name, eventID)
+	if err == nil && m == nil {
+		err = ErrNotFound
+	}
+	return m, err
+}
+
+func handledBefore(m *mailRow) error {
+	h := &HandledError{EventID: m.eventID, Decision: m.decision, Workflow: m.target, By: m.decidedBy, At: m.decidedAt}
+	if h.Decision == "" {
+		h.Workflow, h.At = m.workflow, m.arrived
+	}
+	return h
+}
+
+// Dismiss settles mail that needs no answer, with a reason. The same again is
+// fine; mail that somebody handled otherwise is a [*HandledError].
+func (e *Engine) Dismiss(ctx context.Context, eventID, reason, by string) error {
+	return e.inTx(ctx, func(l *ledger) error {
+		m, err := l.lockMail(ctx, eventID)
+		switch {
+		case err != nil:
+			return err
+		case m.decision == "dismiss" && m.place == placeSettled:
+			return nil
+		case m.place != placeReview:
+			return handledBefore(m)
+		}
+		l.settle(m, "dismissed: "+reason)
+		_, err = l.tx.Exec(ctx, e.st.mailDecide, m.id, "dismiss", "", by)
+		return err
+	})
+}
+
+// Undo takes a decision back: a bind while its hold lasts, a dismissal at any
+// time. The mail is in the queue again, as before. Later it is [ErrTooLate].
+func (e *Engine) Undo(ctx context.Context, eventID, by string) error {
+	return e.inTx(ctx, func(l *ledger) error {
+		m, err := l.handled(ctx, eventID)
+		if err != nil {
+			return err
+		}
+		if err := l.e.lockKeys(ctx, l.tx, l.e.threadKey(m.inbox, m.thread)); err != nil {
+			return err
+		}
+		w, err := l.one(ctx, m.target)
+		if err != nil {
+			return err
+		}
+		if m, err = l.lockMail(ctx, eventID); err != nil {
+			return err
+		}
+		switch {
+		case m.place == placeReview:
+			return nil
+		case m.decision == "dismiss":
+		case m.decision != "bind" || w == nil || m.consumed || !m.due.After(l.now):
+			return ErrTooLate
+		default:
+			if _, err := l.tx.Exec(ctx, e.st.threadDrop, e.cfg.Name, e.stream, m.inbox, m.thread, w.id); err != nil {
+				return err
+			}
+			w.state = w.takeAway(1, l.now)
+			l.record(w, "unbound", m.eventID+" by "+by)
+		}
+		l.review(m, ReasonNoCandidate, m.candidates)
+		if m.target != "" {
+			m.candidates = []string{m.target}
+		}
+		_, err = l.tx.Exec(ctx, e.st.mailUndecide, m.id)
+		return err
+	})
+}
+
+// RunNow skips what a workflow waits for at our side: the hold of a bind, a
+// failing step's back-off, a review. A workflow that waits for a reply stays
+// waiting.
+func (e *Engine) RunNow(ctx context.Context, workflow, by string) error {
+	err := e.change(ctx, workflow, func(l *ledger, w *workflowRow) error {
+		if w.Status.Terminal() {
+			return ErrTerminal
+		}
+		if _, err := l.tx.Exec(ctx, e.st.mailRelease, e.cfg.Name, w.id, w.run); err != nil {
+			return err
+		}
+		w.state = w.runNow(l.now)
+		l.record(w, "run_now", "by "+by)
+		return nil
+	})
+	e.Wake()
+	return err
+}
+
+// Cancel ends a workflow. A send that was never attempted is dropped; one that
+// was is driven to its outcome. Later mail goes to a person as a late reply.
+func (e *Engine) Cancel(ctx context.Context, workflow, by string) error {
+	return e.change(ctx, workflow, func(l *ledger, w *workflowRow) error {
+		if w.Status == StatusCanceled {
+			return nil
+		}
+		if w.Status.Terminal() {
+			return ErrTerminal
+		}
+		pending, err := rowsOf(ctx, l.tx, scanMail, e.st.mailPending, e.cfg.Name, w.id, w.run)
+		if err != nil {
+			return err
+		}
+		for _, m := range pending {
+			if m.kind == events.KindReceived {
+				l.review(m, ReasonLateReply, []string{w.id})
+			} else {
+				l.settle(m, "canceled")
+			}
+			w.Consumed++
+		}
+		if _, err := l.tx.Exec(ctx, e.st.sendDrop, e.cfg.Name, w.id, w.run); err != nil {
+			return err
+		}
+		w.state = w.cancel()
+		l.record(w, "canceled", "by "+by)
+		return nil
+	})
+}
+
+// Reopen lets a finished workflow wait again, without a deadline; bind a late
+// reply to it to make it run. One that is not over is [ErrNotOver].
+func (e *Engine) Reopen(ctx context.Context, workflow, by string) error {
+	w, err := e.Workflow(ctx, workflow)
+	if err != nil {
+		return err
+	}
+	return e.inTx(ctx, func(l *ledger) error {
+		if err := e.lockShared(ctx, l.tx, e.addressKey(w.Inbox, w.Counterparty.Text())); err != nil {
+			return err
+		}
+		row, err := l.one(ctx, workflow)
+		switch {
+		case err != nil:
+			return err
+		case row == nil:
+			return ErrNotFound
+		case !row.Status.Terminal():
+			return ErrNotOver
+		}
+		row.state = row.reopen(l.now)
+		l.record(row, "reopened", "by "+by)
+		return nil
+	})
+}
+
+// change runs fn on a workflow under its lock.
+func (e *Engine) change(ctx context.Context, workflow string, fn func(l *ledger, w *workflowRow) error) error {
+	return e.inTx(ctx, func(l *ledger) error {
+		w, err := l.one(ctx, workflow)
+		if err != nil {
+			return err
+		}
+		if w == nil {
+			return ErrNotFound
+		}
+		return fn(l, w)
+	})
+}
+
+// Workflow reads a workflow; [ErrNotFound] if there is none.
+func (e *Engine) Workflow(ctx context.Context, id string) (Workflow, error) {
+	w, err := oneOf(ctx, e.db.Read(), scanWorkflow, e.st.workflow, e.cfg.Name, id)
+	if err != nil {
+		return Workflow{}, fmt.Errorf("read workflow: %w", err)
+	}
+	if w == nil {
+		return Workflow{}, ErrNotFound
+	}
+	return w.view(), nil
+}
+
+// Workflows lists workflows by ID, behind after, with a status ("" for all);
+// at most limit (0 is 100).
+func (e *Engine) Workflows(ctx context.Context, status Status, after string, limit int) ([]Workflow, error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	rows, err := rowsOf(ctx, e.db.Read(), scanWorkflow, e.st.list, e.cfg.Name, after, string(status), limit)
+	out := make([]Workflow, len(rows))
+	for i, w := range rows {
+		out[i] = w.view()
+	}
+	return out, err
+}
+
+// Timeline is what happened to a workflow's present run, oldest first.
+func (e *Engine) Timeline(ctx context.Context, id string) ([]Moment, error) {
+	w, err := e.Workflow(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := rowsOf(ctx, e.db.Read(), func(scan sqldb.Scan, m *Moment) error { return scan(&m.At, &m.What, &m.Step, &m.Detail) },
+		e.st.historyOf, e.cfg.Name, w.ID, w.Run)
+	out := make([]Moment, len(rows))
+	for i, m := range rows {
+		out[i] = *m
+	}
+	return out, err
+}
+
+// Seen are the messages placed in a workflow's present run, in the order they
+// were given to its steps, those not given yet last.
+func (e *Engine) Seen(ctx context.Context, id string) ([]string, error) {
+	w, err := e.Workflow(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := rowsOf(ctx, e.db.Read(), scanMail, e.st.mailInputs, e.cfg.Name, w.ID, w.Run)
+	out := []string{}
+	for _, m := range rows {
+		if m.kind == events.KindReceived {
+			out = append(out, m.message)
+		}
+	}
+	return out, err
+}

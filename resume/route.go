@@ -1,0 +1,286 @@
+package resume
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+// route makes one mail row of each event the engine uses and places those
+// whose keys are known. A constant number of statements, whatever the number
+// of events.
+func (e *Engine) route(ctx context.Context, tx sqldb.Tx, fresh []events.Event) error {
+	used, err := e.used(fresh)
+	if err != nil || len(used) == 0 {
+		return err
+	}
+	l, err := e.ledger(ctx, tx)
+	if err != nil {
+		return err
+	}
+	keys, err := l.lookUp(ctx, used)
+	if err != nil {
+		return err
+	}
+	rows := make([]*mailRow, len(used))
+	for i := range used {
+		rows[i] = e.mailOf(&used[i])
+		l.place(rows[i], keys)
+	}
+	if err := l.insert(ctx, rows, keys); err != nil {
+		return err
+	}
+	return l.save(ctx)
+}
+
+// used are the events that the engine acts on: of its inboxes and of a kind it
+// knows. An approval may come without an inbox; its ID says whose it is.
+func (e *Engine) used(fresh []events.Event) ([]events.Event, error) {
+	var out []events.Event
+	for _, ev := range fresh {
+		if ev.Stream != e.stream {
+			return nil, fmt.Errorf("%w: have %q, the engine's Mail is %q", ErrStream, ev.Stream, e.stream)
+		}
+		if !e.cfg.owns(ev.Inbox) && (ev.Kind != events.KindApproval || ev.Inbox != "") {
+			continue
+		}
+		switch ev.Kind {
+		case events.KindReceived:
+			if ev.Message != "" {
+				out = append(out, ev)
+			}
+		case events.KindQueued, events.KindDelivery, events.KindBounce, events.KindComplaint:
+			out = append(out, ev)
+		case events.KindApproval:
+			if ev.Decision == events.DecisionRejected {
+				out = append(out, ev)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (e *Engine) mailOf(ev *events.Event) *mailRow {
+	m := &mailRow{
+		stream: e.stream, eventID: ev.ID, kind: ev.Kind, inbox: ev.Inbox, thread: ev.Thread, message: ev.Message, approval: ev.Approval,
+		delivery: ev.Delivery, version: ev.Version, place: placeUnplaced,
+	}
+	switch ev.Kind {
+	case events.KindBounce:
+		m.delivery = client.DeliveryBounced
+	case events.KindComplaint:
+		m.delivery = client.DeliveryComplained
+	}
+	return m
+}
+
+// address names something of an inbox: a thread or a message.
+type address struct{ inbox, id string }
+
+// known is what is stored about the keys of some events.
+type known struct {
+	threads   map[address]owner    // who owns a thread
+	sent      map[address]*sendRow // our own messages
+	approvals map[string]*sendRow  // held sends
+}
+
+type owner struct{ workflow, run string }
+
+// lookUp finds what the events' keys belong to and locks those workflows. An
+// owner is read again under the locks, since a finished workflow's thread may
+// have moved meanwhile.
+func (l *ledger) lookUp(ctx context.Context, used []events.Event) (known, error) {
+	k := known{}
+	var threads, messages sqldb.Rows
+	var approvals []string
+	for _, ev := range used {
+		if ev.Thread != "" {
+			threads = append(threads, map[string]any{"inbox": ev.Inbox, "thread": ev.Thread})
+		}
+		if ev.Message != "" && ev.Kind != events.KindReceived {
+			messages = append(messages, map[string]any{"inbox": ev.Inbox, "message": ev.Message})
+		}
+		if ev.Kind == events.KindApproval {
+			approvals = append(approvals, ev.Approval)
+		}
+	}
+	var err error
+	if k.threads, err = l.owners(ctx, threads); err != nil {
+		return k, err
+	}
+	if k.sent, err = l.sent(ctx, messages); err != nil {
+		return k, err
+	}
+	if k.approvals, err = l.approvals(ctx, approvals); err != nil {
+		return k, err
+	}
+	if err := l.lock(ctx, k.workflows()...); err != nil || len(k.threads) == 0 {
+		return k, err
+	}
+	k.threads, err = l.owners(ctx, threads)
+	return k, err
+}
+
+func (k known) workflows() []string {
+	var ids []string
+	for _, o := range k.threads {
+		ids = append(ids, o.workflow)
+	}
+	for _, s := range k.sent {
+		ids = append(ids, s.workflow)
+	}
+	for _, s := range k.approvals {
+		ids = append(ids, s.workflow)
+	}
+	return ids
+}
+
+func (l *ledger) owners(ctx context.Context, threads sqldb.Rows) (map[address]owner, error) {
+	out := map[address]owner{}
+	if len(threads) == 0 {
+		return out, nil
+	}
+	err := l.tx.Query(ctx, l.e.st.threadOwners, []any{l.e.cfg.Name, l.e.stream, threads}, func(scan sqldb.Scan) error {
+		var a address
+		var o owner
+		err := scan(&a.inbox, &a.id, &o.workflow, &o.run)
+		out[a] = o
+		return err
+	})
+	return out, err
+}
+
+func (l *ledger) sent(ctx context.Context, messages sqldb.Rows) (map[address]*sendRow, error) {
+	out := map[address]*sendRow{}
+	if len(messages) == 0 {
+		return out, nil
+	}
+	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.sendByMessage, l.e.cfg.Name, messages)
+	for _, s := range rows {
+		out[address{s.inbox, s.message}] = s
+	}
+	return out, err
+}
+
+func (l *ledger) approvals(ctx context.Context, ids []string) (map[string]*sendRow, error) {
+	out := map[string]*sendRow{}
+	if len(ids) == 0 {
+		return out, nil
+	}
+	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.sendByAppr, l.e.cfg.Name, ids)
+	for _, s := range rows {
+		out[s.approval] = s
+	}
+	return out, err
+}
+
+// place decides where a mail row goes by the keys that are known. A row whose
+// keys are not known stays unplaced.
+func (l *ledger) place(m *mailRow, k known) {
+	switch m.kind {
+	case events.KindReceived:
+		l.placeReceived(m, k.threads[address{m.inbox, m.thread}])
+	case events.KindApproval:
+		l.placeAbout(m, k.approvals[m.approval])
+	default:
+		l.placeAbout(m, k.sent[address{m.inbox, m.message}])
+	}
+}
+
+func (l *ledger) placeReceived(m *mailRow, o owner) {
+	w := l.workflows[o.workflow]
+	switch {
+	case w == nil: // not known, or moved after we locked: the matcher's
+	case w.live(o.run):
+		m.place, m.workflow, m.run, m.step, m.matchedBy = placeInput, w.id, w.run, w.Step, matchedByThread
+	default:
+		m.place, m.reason = placeReview, ReasonLateReply
+	}
+}
+
+// placeAbout places an event about a send of ours: a failure is an input of
+// the workflow that sent it, all else is only noted.
+func (l *ledger) placeAbout(m *mailRow, s *sendRow) {
+	if s == nil {
+		return
+	}
+	w := l.workflows[s.workflow]
+	switch {
+	case m.version > 0 && m.version <= s.version:
+		m.place, m.reason = placeSettled, "stale"
+	case (m.delivery.Failed() || m.kind == events.KindApproval) && w.live(s.run):
+		m.place, m.workflow, m.run, m.step, m.matchedBy = placeInput, w.id, w.run, w.Step, matchedBySend
+	default:
+		m.place, m.reason, m.workflow, m.run = placeSettled, "noted", s.workflow, s.run
+	}
+}
+
+// insert writes the rows and lets the workflows of those that are new know. A
+// second event of a known message is an alias of its row.
+func (l *ledger) insert(ctx context.Context, rows []*mailRow, k known) error {
+	var values sqldb.Rows
+	for _, m := range rows {
+		values = append(values, map[string]any{
+			"event_id": m.eventID, "kind": m.kind, "inbox": m.inbox, "thread": m.thread, "message": m.message, "approval": m.approval,
+			"delivery": m.delivery, "version": m.version, "place": m.place, "workflow": m.workflow, "run": m.run, "step": m.step,
+			"matched_by": m.matchedBy, "reason": m.reason,
+		})
+	}
+	inserted := map[string]bool{}
+	err := l.tx.Query(ctx, l.e.st.mailInsert, []any{l.e.cfg.Name, l.e.stream, values}, func(scan sqldb.Scan) error {
+		var id string
+		err := scan(&id)
+		inserted[id] = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var aliases sqldb.Rows
+	for _, m := range rows {
+		if inserted[m.eventID] {
+			if err := l.applied(ctx, m, k); err != nil {
+				return err
+			}
+			continue
+		}
+		aliases = append(aliases, map[string]any{"event_id": m.eventID, "inbox": m.inbox, "thread": m.thread, "message": m.message})
+	}
+	if len(aliases) == 0 {
+		return nil
+	}
+	_, err = l.tx.Exec(ctx, l.e.st.mailAlias, l.e.cfg.Name, l.e.stream, aliases)
+	return err
+}
+
+// applied carries a new row's placing over to its workflow and its send.
+func (l *ledger) applied(ctx context.Context, m *mailRow, k known) error {
+	w := l.workflows[m.workflow]
+	if w == nil {
+		return nil
+	}
+	if m.delivery != "" && m.reason != "stale" {
+		l.snapshot(m)
+		l.record(w, "delivery", string(m.delivery)+" "+m.message)
+	}
+	if m.place != placeInput {
+		return nil
+	}
+	w.state = w.arrive(1, l.now)
+	l.record(w, "input", string(m.kind)+" "+m.eventID+" by "+m.matchedBy)
+	if s := k.approvals[m.approval]; m.kind == events.KindApproval && s != nil {
+		return l.refuse(ctx, w, s, "a person refused it")
+	}
+	return nil
+}
+
+// refuse settles a send that will not happen; the input that tells the step
+// has arrived.
+func (l *ledger) refuse(ctx context.Context, w *workflowRow, s *sendRow, why string) error {
+	w.state = w.refused(s.step, l.now)
+	l.record(w, "refused", why)
+	return l.settleSend(ctx, s, sendFailed, client.Outcome{Approval: s.approval}, why)
+}

@@ -1,0 +1,199 @@
+package resume
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+// workflowRow is a row of workflows.
+type workflowRow struct {
+	id, run, kind       string
+	inbox, counterparty string
+	state               // what decisions are made from
+	owner               string
+	saved               []byte // the user's state
+	created, updated    time.Time
+	finished            time.Time
+}
+
+func scanWorkflow(scan sqldb.Scan, w *workflowRow) error {
+	var wait int64
+	err := scan(&w.id, &w.run, &w.kind, &w.inbox, &w.counterparty, &w.Status, &w.Step, &w.Arrived, &w.Consumed, &w.Gen, &w.Due, &w.Deadline,
+		&wait, &w.Finish, &w.Kick, &w.TimedOut, &w.Timeouts, &w.Attempts, &w.Error, &w.owner, &w.saved, &w.created, &w.updated, &w.finished)
+	w.Wait = time.Duration(wait) * time.Microsecond
+	return err
+}
+
+// live says whether run is the workflow's present run and not over.
+func (w *workflowRow) live(run string) bool { return w != nil && w.run == run && !w.Status.Terminal() }
+
+func (w *workflowRow) values() map[string]any {
+	if w.Status != StatusRunning {
+		w.owner = ""
+	}
+	return map[string]any{
+		"id": w.id, "status": w.Status, "step": w.Step, "arrived": w.Arrived, "consumed": w.Consumed, "gen": w.Gen, "due": w.Due,
+		"deadline": w.Deadline, "wait": w.Wait, "finish": w.Finish, "kick": w.Kick, "timed_out": w.TimedOut, "timeouts": w.Timeouts,
+		"attempts": w.Attempts, "error": w.Error, "owner": w.owner, "terminal": w.Status.Terminal(),
+	}
+}
+
+// The places of a mail row. It is in exactly one.
+const (
+	placeUnplaced = "unplaced"
+	placeInput    = "input"
+	placeReview   = "review"
+	placeSettled  = "settled"
+)
+
+// mailRow is a row of mail.
+type mailRow struct {
+	id                     int64
+	stream, eventID        string
+	kind                   events.Kind
+	inbox, thread, message string
+	approval               string
+	delivery               client.Delivery
+	version                int64
+	alias                  bool
+	place                  string
+	workflow, run          string
+	step                   int64
+	matchedBy, proof       string
+	consumed               bool
+	reason                 string
+	candidates             []string
+	data                   []byte
+	due                    time.Time
+	attempts               int64
+	decidedBy              string
+	decidedAt              time.Time
+	decision, target       string
+	arrived                time.Time
+}
+
+func scanMail(scan sqldb.Scan, m *mailRow) error {
+	var candidates string
+	if err := scan(&m.id, &m.stream, &m.eventID, &m.kind, &m.inbox, &m.thread, &m.message, &m.approval, &m.delivery, &m.version, &m.alias,
+		&m.place, &m.workflow, &m.run, &m.step, &m.matchedBy, &m.proof, &m.consumed, &m.reason, &candidates, &m.data, &m.due, &m.attempts,
+		&m.decidedBy, &m.decidedAt, &m.decision, &m.target, &m.arrived); err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(candidates), &m.candidates)
+}
+
+func (m *mailRow) values() map[string]any {
+	if m.candidates == nil {
+		m.candidates = []string{}
+	}
+	candidates, _ := json.Marshal(m.candidates) // strings always marshal
+	return map[string]any{
+		"id": m.id, "place": m.place, "workflow": m.workflow, "run": m.run, "step": m.step, "matched_by": m.matchedBy, "proof": m.proof,
+		"reason": m.reason, "candidates": string(candidates), "due": m.due,
+	}
+}
+
+// The states of a send.
+const (
+	sendPlanned  = "planned"  // to be driven to an outcome
+	sendHeld     = "held"     // a person at the provider must approve it
+	sendAccepted = "accepted" // it left, or will
+	sendFailed   = "failed"   // it will not leave
+	sendUnknown  = "unknown"  // a person must find out
+	sendDropped  = "dropped"  // canceled before the first attempt
+)
+
+// sendRow is a row of sends.
+type sendRow struct {
+	workflow, run  string
+	step           int64
+	key            string
+	inbox, replyTo string
+	body           []byte
+	hash           string
+	recipients     []string
+	subject        string
+	state          string
+	attempts       int64
+	firstAttempt   time.Time
+	message        string
+	thread         string
+	approval       string
+	version        int64
+	delivery       client.Delivery
+	created        time.Time
+}
+
+func scanSend(scan sqldb.Scan, s *sendRow) error {
+	var recipients string
+	if err := scan(&s.workflow, &s.run, &s.step, &s.key, &s.inbox, &s.replyTo, &s.body, &s.hash, &recipients, &s.subject, &s.state, &s.attempts,
+		&s.firstAttempt, &s.message, &s.thread, &s.approval, &s.version, &s.delivery, &s.created); err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(recipients), &s.recipients)
+}
+
+// rowsOf collects the rows of a query.
+func rowsOf[T any](ctx context.Context, tx sqldb.Tx, read func(sqldb.Scan, *T) error, query string, args ...any) ([]*T, error) {
+	var out []*T
+	err := tx.Query(ctx, query, args, func(scan sqldb.Scan) error {
+		v := new(T)
+		out = append(out, v)
+		return read(scan, v)
+	})
+	return out, err
+}
+
+// oneOf is the first row of a query, nil if there is none.
+func oneOf[T any](ctx context.Context, tx sqldb.Tx, read func(sqldb.Scan, *T) error, query string, args ...any) (*T, error) {
+	out, err := rowsOf(ctx, tx, read, query, args...)
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// claimOf runs a claiming statement in a transaction of its own.
+func claimOf[T any](ctx context.Context, db *sqldb.DB, read func(sqldb.Scan, *T) error, query string, args ...any) ([]*T, error) {
+	var out []*T
+	err := db.Tx(ctx, func(tx sqldb.Tx) (err error) {
+		out, err = rowsOf(ctx, tx, read, query, args...)
+		return err
+	})
+	return out, err
+}
+
+// exec runs one statement in a transaction of its own.
+func (e *Engine) exec(ctx context.Context, query string, args ...any) error {
+	return e.db.Tx(ctx, func(tx sqldb.Tx) error {
+		_, err := tx.Exec(ctx, query, args...)
+		return err
+	})
+}
+
+// count reads a statement's one number.
+func (l *ledger) count(ctx context.Context, query string, args ...any) (int64, error) {
+	var n int64
+	err := sqldb.One(ctx, l.tx, query, args, &n)
+	return n, err
+}
+
+// each calls fn for every row, at most limit at once, and waits for all.
+func each[T any](rows []*T, limit int, fn func(*T)) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, limit)
+	for _, r := range rows {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			fn(r)
+		})
+	}
+	wg.Wait()
+}

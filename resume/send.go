@@ -1,0 +1,242 @@
+package resume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+// Senders drive planned sends to an outcome. A send is a leased row: its bytes
+// and key never change, so any sender may try it again at any time.
+
+// send attempts one batch of due sends; more says there may be another.
+func (e *Engine) send(ctx context.Context) (more bool, err error) {
+	rows, err := claimOf(ctx, e.db, scanSend, e.st.sendClaim, e.cfg.Name, e.cfg.Senders, e.cfg.SendRetryAfter)
+	if err != nil {
+		return false, err
+	}
+	each(rows, e.cfg.Senders, func(s *sendRow) {
+		if err := e.sendOne(ctx, s); err != nil && ctx.Err() == nil {
+			e.log.WarnContext(ctx, "sending failed", "workflow", s.workflow, "step", s.step, "error", err)
+		}
+	})
+	return len(rows) == e.cfg.Senders, nil
+}
+
+// sendOne makes one attempt and stores what came of it.
+func (e *Engine) sendOne(ctx context.Context, s *sendRow) error {
+	now, err := e.now(ctx, e.db.Read())
+	if err != nil {
+		return err
+	}
+	if now.Sub(s.firstAttempt) > e.cfg.ReplayWindow {
+		return e.settle(ctx, s, client.Outcome{}, client.ErrKeyExpired)
+	}
+	try, cancel := context.WithTimeoutCause(ctx, e.cfg.SendTimeout, errors.New("resume: the send took too long"))
+	out, err := e.mail.Send(try, s.key, client.Sealed{Inbox: s.inbox, ReplyTo: s.replyTo, Body: s.body})
+	cancel()
+	if at := ctx.Err(); at != nil && err != nil {
+		return at // stopped: the row's lease runs out by itself
+	}
+	// The answer is worth storing even if the engine stops now.
+	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return e.settle(store, s, out, err)
+}
+
+// settle stores an attempt's outcome.
+func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err error) error {
+	if err == nil {
+		e.credential(true)
+		err := e.inTx(ctx, func(l *ledger) error {
+			if out.Held {
+				return l.holdSend(ctx, s, out)
+			}
+			return l.acceptSend(ctx, s, out)
+		})
+		e.Wake()
+		return err
+	}
+	e.seen(err)
+	class := client.ClassOf(err)
+	switch {
+	case errors.Is(err, client.ErrConflict):
+		return e.inTx(ctx, func(l *ledger) error { return l.doubtSend(ctx, s, sendFailed, "its key was used with another body") })
+	case errors.Is(err, client.ErrKeyExpired):
+		return e.inTx(ctx, func(l *ledger) error {
+			return l.doubtSend(ctx, s, sendUnknown, "its outcome is unknown and too old to ask for")
+		})
+	case class == client.ClassRequest && !errors.Is(err, client.ErrInProgress) && !errors.Is(err, client.ErrUncertain):
+		err := e.inTx(ctx, func(l *ledger) error { return l.failSend(ctx, s, err) })
+		e.Wake()
+		return err
+	}
+	// Nothing is settled: the same bytes under the same key again, later.
+	return e.exec(ctx, e.st.sendLater, e.cfg.Name, s.workflow, s.run, s.step, s.attempts, e.backoff(s.attempts, err), reasonOf(err))
+}
+
+// reasonOf is what a row keeps of an error: never a stranger's text.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		return e.Error()
+	}
+	return fmt.Sprintf("%T", err)
+}
+
+// backoff is how long to wait after the n-th attempt: full jitter over a
+// doubling ceiling, capped at ten times SendRetryAfter. A Retry-After is
+// honoured up to 5 minutes; a refused credential is tried again in 5 minutes.
+func (e *Engine) backoff(n int64, err error) time.Duration {
+	const ceiling = 5 * time.Minute
+	if after := client.RetryAfter(err); after > 0 {
+		return min(after, ceiling)
+	}
+	if err != nil && client.ClassOf(err) == client.ClassCredential {
+		return ceiling
+	}
+	base := e.cfg.SendRetryAfter / 4
+	top := min(base<<min(max(n-1, 0), 20), 10*e.cfg.SendRetryAfter)
+	if top <= 0 {
+		top = 10 * e.cfg.SendRetryAfter
+	}
+	return top/2 + time.Duration(rand.Int64N(int64(top/2)+1))
+}
+
+// lockSend locks a send's thread, workflow and row, in that order. The send is
+// nil once it has an outcome: whoever comes later changes nothing.
+func (l *ledger) lockSend(ctx context.Context, s *sendRow, thread string) (*workflowRow, *sendRow, error) {
+	if thread != "" {
+		if err := l.e.lockKeys(ctx, l.tx, l.e.threadKey(s.inbox, thread)); err != nil {
+			return nil, nil, err
+		}
+	}
+	w, err := l.one(ctx, s.workflow)
+	if err != nil || w == nil {
+		return nil, nil, err
+	}
+	now, err := oneOf(ctx, l.tx, scanSend, l.e.st.sendLock, l.e.cfg.Name, s.workflow, s.run, s.step)
+	if err != nil || now == nil || now.state != sendPlanned && now.state != sendHeld {
+		return w, nil, err
+	}
+	return w, now, nil
+}
+
+func (l *ledger) settleSend(ctx context.Context, s *sendRow, to string, out client.Outcome, why string) error {
+	_, err := l.tx.Exec(ctx, l.e.st.sendSettle, l.e.cfg.Name, s.workflow, s.run, s.step, to, out.Message, out.Thread, out.Approval, why)
+	return err
+}
+
+// acceptSend: the mail left, or will. Its thread is the workflow's, mail that
+// already stands there is adopted, and the workflow rests or goes on.
+func (l *ledger) acceptSend(ctx context.Context, s *sendRow, out client.Outcome) error {
+	w, open, err := l.lockSend(ctx, s, out.Thread)
+	if err != nil || open == nil {
+		return err
+	}
+	if err := l.settleSend(ctx, s, sendAccepted, out, ""); err != nil {
+		return err
+	}
+	if w.run != s.run { // the ID was started anew: this send is history
+		return nil
+	}
+	l.record(w, "sent", out.Message+" in "+out.Thread)
+	var conflict string
+	if out.Thread != "" { // first, so that a reply that is there already counts as pending
+		if conflict, err = l.adopt(ctx, s.inbox, out.Thread, w, matchedBySend); err != nil {
+			return err
+		}
+	}
+	w.state = w.accepted(s.step, l.now)
+	if conflict != "" && !w.Status.Terminal() {
+		l.record(w, "conflict", "thread "+out.Thread+" belongs to "+conflict)
+		w.state = w.review("its mail stands in a thread of workflow " + conflict)
+	}
+	return l.noteAbout(ctx, s.inbox, out.Message)
+}
+
+// noteAbout places what came about a message before we knew it was ours.
+func (l *ledger) noteAbout(ctx context.Context, inbox, message string) error {
+	if message == "" {
+		return nil
+	}
+	rows, err := rowsOf(ctx, l.tx, scanMail, l.e.st.mailAbout, l.e.cfg.Name, inbox, message)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	sent, err := l.sent(ctx, sqldb.Rows{{"inbox": inbox, "message": message}})
+	if err != nil {
+		return err
+	}
+	for _, m := range rows {
+		if m.kind == events.KindQueued {
+			l.settle(m, "noted")
+			continue
+		}
+		l.placeAbout(m, sent[address{inbox, message}])
+		l.mail = append(l.mail, m)
+		if err := l.applied(ctx, m, known{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdSend: a person at the provider must approve it.
+func (l *ledger) holdSend(ctx context.Context, s *sendRow, out client.Outcome) error {
+	w, open, err := l.lockSend(ctx, s, "")
+	if err != nil || open == nil || open.state == sendHeld {
+		return err
+	}
+	if err := l.settleSend(ctx, s, sendHeld, out, ""); err != nil {
+		return err
+	}
+	if w.run == s.run {
+		l.record(w, "held", out.Approval)
+		w.state = w.held(s.step)
+	}
+	return nil
+}
+
+// failSend: the provider refuses the request; the step is told.
+func (l *ledger) failSend(ctx context.Context, s *sendRow, cause error) error {
+	w, open, err := l.lockSend(ctx, s, "")
+	if err != nil || open == nil || open.state == sendHeld || open.attempts != s.attempts {
+		return err // a stale refusal decides nothing
+	}
+	why := reasonOf(cause)
+	if err := l.settleSend(ctx, s, sendFailed, client.Outcome{}, why); err != nil {
+		return err
+	}
+	if !w.live(s.run) {
+		return nil
+	}
+	m := &mailRow{kind: kindSendError, eventID: "send:" + s.key, inbox: s.inbox, reason: why}
+	if err := l.tell(ctx, w, m, matchedByEngine); err != nil {
+		return err
+	}
+	w.state = w.refused(s.step, l.now)
+	l.record(w, "refused", why)
+	return nil
+}
+
+// doubtSend puts a send whose outcome nobody can ask for before a person.
+func (l *ledger) doubtSend(ctx context.Context, s *sendRow, to, why string) error {
+	w, open, err := l.lockSend(ctx, s, "")
+	if err != nil || open == nil || open.state == sendHeld || open.attempts != s.attempts {
+		return err
+	}
+	if err := l.settleSend(ctx, s, to, client.Outcome{}, why); err != nil {
+		return err
+	}
+	if w.live(s.run) {
+		l.record(w, "review", why)
+		w.state = w.reviewSend(s.step, why)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package resume
+
+import (
+	"context"
+	"errors"
+
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+// adopt binds a thread to a workflow and takes along the mail of that thread
+// that nobody has placed. The caller holds the thread's key and the workflow's
+// row.
+//
+// A thread of a finished workflow moves. One of another live workflow stays,
+// and conflict names that workflow.
+func (l *ledger) adopt(ctx context.Context, inbox, thread string, w *workflowRow, matchedBy string) (conflict string, err error) {
+	conflict, err = l.bind(ctx, inbox, thread, w, matchedBy)
+	if err != nil || conflict != "" {
+		return conflict, err
+	}
+	return "", l.takeAlong(ctx, inbox, thread, w)
+}
+
+// takeAlong places a bound thread's unplaced mail, and what is in review and
+// no person has decided.
+func (l *ledger) takeAlong(ctx context.Context, inbox, thread string, w *workflowRow) error {
+	waiting, err := rowsOf(ctx, l.tx, scanMail, l.e.st.threadMail, l.e.cfg.Name, l.e.stream, inbox, thread)
+	if err != nil {
+		return err
+	}
+	for _, m := range waiting {
+		l.placeFound(m, w, matchedByThread)
+	}
+	return nil
+}
+
+// placeFound places mail whose workflow has been found, once.
+func (l *ledger) placeFound(m *mailRow, w *workflowRow, matchedBy string) {
+	for _, other := range l.mail {
+		if other.id == m.id {
+			return
+		}
+	}
+	if w.Status.Terminal() {
+		l.review(m, ReasonLateReply, nil)
+		return
+	}
+	l.input(m, w, matchedBy, l.now)
+}
+
+// bind makes the workflow the thread's owner: the only writer of thread rows
+// but Undo.
+func (l *ledger) bind(ctx context.Context, inbox, thread string, w *workflowRow, matchedBy string) (conflict string, err error) {
+	args := []any{l.e.cfg.Name, l.e.stream, inbox, thread, w.id, w.run, matchedBy}
+	n, err := l.tx.Exec(ctx, l.e.st.threadInsert, args...)
+	if err != nil {
+		return "", err
+	}
+	if n == 1 {
+		l.record(w, "thread", thread+" by "+matchedBy)
+		return "", nil
+	}
+	o, err := l.owner(ctx, inbox, thread)
+	if err != nil || o == (owner{w.id, w.run}) {
+		return "", err
+	}
+	held, err := l.one(ctx, o.workflow)
+	if err != nil {
+		return "", err
+	}
+	if o.workflow != w.id && held.live(o.run) {
+		return o.workflow, nil
+	}
+	l.record(w, "thread", thread+" by "+matchedBy+", moved from "+o.workflow)
+	if held != nil && held.id != w.id {
+		l.record(held, "thread", thread+" moved to "+w.id)
+	}
+	_, err = l.tx.Exec(ctx, l.e.st.threadMove, args...)
+	return "", err
+}
+
+// owner is a thread's owner; zero if there is none.
+func (l *ledger) owner(ctx context.Context, inbox, thread string) (owner, error) {
+	var o owner
+	err := sqldb.One(ctx, l.tx, l.e.st.threadOwner, []any{l.e.cfg.Name, l.e.stream, inbox, thread}, &o.workflow, &o.run)
+	if errors.Is(err, sqldb.ErrNoRows) {
+		err = nil
+	}
+	return o, err
+}
+
+// lockOwner locks the live or finished owner of a thread and makes sure that
+// it still is the owner: nil if the thread has none.
+func (l *ledger) lockOwner(ctx context.Context, inbox, thread string) (*workflowRow, owner, error) {
+	for {
+		o, err := l.owner(ctx, inbox, thread)
+		if err != nil || o.workflow == "" {
+			return nil, o, err
+		}
+		w, err := l.one(ctx, o.workflow)
+		if err != nil {
+			return nil, o, err
+		}
+		if again, err := l.owner(ctx, inbox, thread); err != nil || again == o {
+			return w, o, err
+		}
+	}
+}

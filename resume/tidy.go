@@ -1,0 +1,70 @@
+package resume
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+const (
+	tidyEvery = time.Minute
+	tidyBatch = 500
+	// unclaimedFor is how long a person has for mail without candidates.
+	unclaimedFor = 30 * 24 * time.Hour
+)
+
+// tidy drops what no replay and no person can need, in small transactions.
+func (e *Engine) tidy(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := e.tidyOnce(ctx); err != nil && ctx.Err() == nil {
+			e.log.WarnContext(ctx, "tidying failed", "error", err)
+		}
+		pause(ctx, tidyEvery)
+	}
+}
+
+func (e *Engine) tidyOnce(ctx context.Context) error {
+	for _, job := range []struct {
+		query string
+		args  []any
+	}{
+		{e.st.pruneBodies, []any{e.cfg.Name, -e.cfg.ReplayWindow}},
+		{e.st.pruneUnclaimed, []any{e.cfg.Name, -unclaimedFor, tidyBatch}},
+		{e.st.pruneHistory, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
+		{e.st.pruneWorkflows, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
+	} {
+		if err := e.exec(ctx, job.query, job.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Forget erases what is stored for an address: the state, subjects, recipients
+// and bytes of the finished workflows that it was the counterparty of. IDs
+// stay, so that a replay still finds its event handled. Workflows that are not
+// over are [ErrNotOver]: cancel them first.
+func (e *Engine) Forget(ctx context.Context, addr string) error {
+	a, err := client.NormalizeAddress(addr)
+	if err != nil {
+		return fmt.Errorf("%w: not an e-mail address", Err)
+	}
+	return e.db.Tx(ctx, func(tx sqldb.Tx) error {
+		live, err := (&ledger{e: e, tx: tx}).count(ctx, e.st.forgetLive, e.cfg.Name, a)
+		if err != nil {
+			return err
+		}
+		if live > 0 {
+			return ErrNotOver
+		}
+		for _, q := range []string{e.st.forgetSends, e.st.forgetMail, e.st.forgetWorkflows} {
+			if _, err := tx.Exec(ctx, q, e.cfg.Name, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
