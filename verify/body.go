@@ -43,11 +43,11 @@ func (v *Verifier) Read(w http.ResponseWriter, r *http.Request) (Delivery, []byt
 
 // limitReading sets the read deadline and returns what takes it away again.
 //
-// The deadline is taken away only after a body that arrived whole: net/http
-// then goes on reading to notice a client that leaves, and would take our
-// deadline for one. After a failure it stays, because net/http reads on to
-// drain a refused body, which a slow client could otherwise drag out for ever.
-// The server sets a deadline of its own for the next request.
+// The deadline is taken away only after a body that arrived whole, for whatever
+// the handler does with the connection next. After a failure it stays, because
+// net/http reads on to drain a refused body before it sends the answer, which a
+// slow client could otherwise drag out for ever. The server sets a deadline of
+// its own for the next request.
 //
 // A ResponseWriter without deadlines (a recorder, a wrapper without Unwrap) is
 // served without one; the caller's server must then have a ReadTimeout.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -146,26 +147,39 @@ func TestBrokenChunks(t *testing.T) {
 	assert.Equal(t, 500, readStatus(t, bufio.NewReader(conn)))
 }
 
-// The deadline of one request is not left to the next, nor to a handler that
-// takes longer than the body may.
-func TestDeadlineIsTakenAway(t *testing.T) {
+// deadlines records what a connection would be told.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+func TestDeadlineIsTakenAwayFromAWholeBody(t *testing.T) {
 	t.Parallel()
-	c := config()
-	c.ReadTimeout = 30 * time.Millisecond
-	h := newVerifier(t, c).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-r.Context().Done():
-			w.WriteHeader(http.StatusTeapot)
-		case <-time.After(4 * c.ReadTimeout):
-		}
-	}))
-	s := httptest.NewServer(h)
-	defer s.Close()
-	conn := (&server{Server: s}).dial(t)
-	answers := bufio.NewReader(conn)
-	for range 2 {
-		write(t, conn, head(signed(t, []byte(payload)), len(payload), "")+payload)
-		assert.Equal(t, 200, readStatus(t, answers))
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	start := time.Now()
+	_, _, err := newVerifier(t, config()).Read(w, post(signed(t, []byte(payload)), strings.NewReader(payload)))
+	require.NoError(t, err)
+	require.Len(t, w.set, 2)
+	// The real clock counts, not Config.Now, which stands still in 2021.
+	assert.WithinRange(t, w.set[0], start.Add(verify.DefaultReadTimeout), time.Now().Add(verify.DefaultReadTimeout))
+	assert.Zero(t, w.set[1])
+}
+
+func TestDeadlineStaysAfterAFailure(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*http.Request{
+		"headers": post(http.Header{}, strings.NewReader(payload)),
+		"body":    post(signed(t, nil), iotest.ErrReader(io.ErrUnexpectedEOF)),
+	} {
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		_, _, err := newVerifier(t, config()).Read(w, r)
+		require.Error(t, err, name)
+		assert.Len(t, w.set, 1, name)
 	}
 }
 
