@@ -61,9 +61,9 @@ func checkOutgoing(inbox string, out client.Outgoing) error {
 	if hasControl(out.Subject) {
 		faults = append(faults, errors.New("subject has a line break or another control character"))
 	}
-	for name, text := range map[string]string{"subject": out.Subject, "text": out.Text, "html": out.HTML} {
-		if !utf8.ValidString(text) {
-			faults = append(faults, fmt.Errorf("%s is not UTF-8", name))
+	for _, part := range []struct{ name, text string }{{"subject", out.Subject}, {"text", out.Text}, {"html", out.HTML}} {
+		if !utf8.ValidString(part.text) {
+			faults = append(faults, fmt.Errorf("%s is not UTF-8", part.name))
 		}
 	}
 	return errors.Join(faults...)
@@ -133,20 +133,17 @@ func decodeOutcome(answer client.Answer) (client.Outcome, error) {
 	if err := answer.Decode(&fields); err != nil {
 		return client.Outcome{}, err
 	}
-	switch out := (client.Outcome{
-		Message: fields.id("message_id"), Thread: fields.id("thread_id"),
-		Approval: fields.id("approval_id"), Draft: fields.id("draft_id"),
-	}); fields.text("result") {
+	switch fields.text("result") {
 	case "queued":
-		if out.Thread == "" {
-			return client.Outcome{}, answer.Bad("queued without a thread")
+		if thread := fields.id("thread_id"); thread != "" {
+			return client.Outcome{Message: fields.id("message_id"), Thread: thread}, nil
 		}
-		return client.Outcome{Message: out.Message, Thread: out.Thread}, nil
+		return client.Outcome{}, answer.Bad("queued without a thread")
 	case "approval_required":
-		if out.Approval == "" {
-			return client.Outcome{}, answer.Bad("held without an approval")
+		if approval := fields.id("approval_id"); approval != "" {
+			return client.Outcome{Held: true, Approval: approval, Draft: fields.id("draft_id")}, nil
 		}
-		return client.Outcome{Held: true, Approval: out.Approval, Draft: out.Draft}, nil
+		return client.Outcome{}, answer.Bad("held without an approval")
 	}
 	return client.Outcome{}, answer.Bad("an unknown result")
 }
