@@ -185,3 +185,9 @@ func at(ctx context.Context, point string) error {
 	}
 	return nil
 }
+
+// HookOf is ctx's hook, nil if it has none: for work on a context of its own.
+func HookOf(ctx context.Context) Hook {
+	h, _ := ctx.Value(hookKey{}).(Hook)
+	return h
+}

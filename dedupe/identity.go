@@ -1,0 +1,95 @@
+package dedupe
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"errors"
+
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+// open stores who the stream is at its first use, and afterwards compares. It
+// asks the database once per Inbox.
+func (in *Inbox) open(ctx context.Context) error {
+	if in.opened.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, in.cfg.CommitTimeout, errSlow)
+	defer cancel()
+	changed := false
+	err := in.db.Tx(ctx, func(tx sqldb.Tx) (err error) {
+		changed, err = in.identify(ctx, tx)
+		return err
+	})
+	if isMissing(err) {
+		return fmt.Errorf("%w: %w", ErrNotMigrated, err)
+	}
+	if err != nil {
+		return err
+	}
+	if changed {
+		in.log.LogAttrs(ctx, slog.LevelWarn,
+			"the credential changed: events of inboxes it sees for the first time lie behind the cursor, sweep from an earlier one for them")
+	}
+	in.opened.Store(true)
+	return nil
+}
+
+// identify says whether the stream is known by another credential.
+func (in *Inbox) identify(ctx context.Context, tx sqldb.Tx) (changed bool, err error) {
+	given := in.cfg.Stream
+	if _, err := tx.Exec(ctx, in.st.Enrol, given.Name, given.Origin, given.Environment, given.Credential); err != nil {
+		return false, err
+	}
+	var known events.Stream
+	if err := sqldb.One(ctx, tx, in.st.Identity, []any{given.Name}, &known.Origin, &known.Environment, &known.Credential); err != nil {
+		return false, err
+	}
+	if err := in.compare(known); err != nil {
+		return false, err
+	}
+	merged := events.Stream{
+		Origin: or(given.Origin, known.Origin), Environment: or(given.Environment, known.Environment),
+		Credential: or(given.Credential, known.Credential),
+	}
+	if merged == known {
+		return false, nil
+	}
+	changed = known.Credential != "" && merged.Credential != known.Credential
+	_, err = tx.Exec(ctx, in.st.Identify, given.Name, merged.Origin, merged.Environment, merged.Credential, changed)
+	return changed, err
+}
+
+// compare refuses another project or environment under a known name.
+func (in *Inbox) compare(known events.Stream) error {
+	for _, c := range []struct{ what, known, given string }{
+		{"origin", known.Origin, in.cfg.Stream.Origin},
+		{"environment", known.Environment, in.cfg.Stream.Environment},
+	} {
+		if c.known != "" && c.given != "" && c.known != c.given {
+			return fmt.Errorf("%w: %q has the %s %q, not %q", events.ErrForeignStream, in.name(), c.what, c.known, c.given)
+		}
+	}
+	return nil
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// isMissing says whether a table is not there.
+func isMissing(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "42P01" || e.Code == "3F000"
+	}
+	return err != nil && strings.Contains(err.Error(), "no such table")
+}

@@ -1,0 +1,135 @@
+package dedupe
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
+)
+
+// pruneBatch keeps each transaction short, so that no door waits for one.
+const pruneBatch = 1000
+
+// prune forgets what is old, batch after batch. Claims wait for a batch at most,
+// and only for IDs that are in it.
+func (in *Inbox) prune(ctx context.Context) error {
+	for _, batch := range []func(context.Context, sqldb.Tx) (int64, error){
+		in.pruneSwept, in.pruneUnswept, in.pruneUnreadable, in.pruneParked,
+	} {
+		for more := true; more; {
+			err := in.inTx(ctx, "prune", func(tx sqldb.Tx) error {
+				n, err := batch(ctx, tx)
+				more = n >= pruneBatch/2 // some of a batch may be too young
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// old is an ID that a sweep has met, below the settled position.
+type old struct {
+	id, inbox string
+	sequence  events.Cursor
+}
+
+// pruneSwept deletes IDs and raises the floors of their inboxes over them.
+func (in *Inbox) pruneSwept(ctx context.Context, tx sqldb.Tx) (int64, error) {
+	limits, err := in.parkedLimits(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+	var ids []string
+	var highest []old
+	err = tx.Query(ctx, in.st.PruneSwept, []any{in.name(), -in.cfg.Retain, pruneBatch}, func(scan sqldb.Scan) error {
+		var o old
+		var aged bool
+		err := scan(&o.id, &o.inbox, &o.sequence, &aged)
+		if limit, ok := limits[o.inbox]; aged && (!ok || o.sequence < limit) {
+			ids, highest = append(ids, o.id), append(highest, o)
+		}
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	floors, err := in.floorsOver(ctx, tx, highest)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := tx.Exec(ctx, in.st.PruneFloors, in.name(), floors); err != nil {
+		return 0, err
+	}
+	return tx.Exec(ctx, in.st.PruneIDs, in.name(), ids)
+}
+
+// parkedLimits are the lowest sequences of parked events, by inbox.
+func (in *Inbox) parkedLimits(ctx context.Context, tx sqldb.Tx) (map[string]events.Cursor, error) {
+	limits := map[string]events.Cursor{}
+	err := tx.Query(ctx, in.st.PruneLimits, []any{in.name()}, func(scan sqldb.Scan) error {
+		var inbox string
+		var lowest events.Cursor
+		err := scan(&inbox, &lowest)
+		limits[inbox] = lowest
+		return err
+	})
+	return limits, err
+}
+
+// floorsOver are rows for the floors: the highest sequence of each inbox, apart
+// for history and for what came after the stream was attached.
+func (in *Inbox) floorsOver(ctx context.Context, tx sqldb.Tx, gone []old) (sqldb.Rows, error) {
+	var attached events.Cursor
+	if err := sqldb.One(ctx, tx, in.st.Attached, []any{in.name()}, &attached); err != nil {
+		return nil, err
+	}
+	floors := map[string]map[string]any{}
+	for _, o := range gone {
+		row := floors[o.inbox]
+		if row == nil {
+			row = map[string]any{"inbox": o.inbox, "floor": int64(0), "history": int64(0)}
+			floors[o.inbox] = row
+		}
+		column := "floor"
+		if o.sequence <= attached {
+			column = "history"
+		}
+		row[column] = max(row[column].(int64), int64(o.sequence))
+	}
+	return sqldb.Rows(slices.Collect(maps.Values(floors))), nil
+}
+
+// sweepMargin is how long after an ID was last seen a sweep must have reached
+// the head without meeting it, before it counts as one that no sweep can meet.
+const sweepMargin = day
+
+func (in *Inbox) pruneUnswept(ctx context.Context, tx sqldb.Tx) (int64, error) {
+	var known bool
+	var through, now time.Time
+	if err := sqldb.One(ctx, tx, in.st.Through, []any{in.name()}, &known, &through, &now); err != nil {
+		return 0, err
+	}
+	before := now.Add(-in.cfg.RetainUnswept)
+	if passed := through.Add(-sweepMargin); known && passed.Before(before) {
+		before = passed
+	}
+	return tx.Exec(ctx, in.st.PruneUnswept, in.name(), before, pruneBatch)
+}
+
+func (in *Inbox) pruneUnreadable(ctx context.Context, tx sqldb.Tx) (int64, error) {
+	return tx.Exec(ctx, in.st.PruneUnreadable, in.name(), -in.cfg.RetainUnswept, pruneBatch)
+}
+
+func (in *Inbox) pruneParked(ctx context.Context, tx sqldb.Tx) (int64, error) {
+	if _, err := tx.Exec(ctx, in.st.PruneContent, in.name(), -in.cfg.RetainContent, []byte{}); err != nil {
+		return 0, err
+	}
+	_, err := tx.Exec(ctx, in.st.PruneDiscarded, in.name(), -in.cfg.RetainUnswept)
+	return 0, err
+}
