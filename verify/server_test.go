@@ -208,3 +208,21 @@ func TestBodyReadBeforeTheVerifier(t *testing.T) {
 		})
 	}
 }
+
+func TestOverHTTP2(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(newVerifier(t, config()).Middleware(echo(t)))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	for body, want := range map[string]int{payload: 200, payload + "\n": 400, strings.Repeat("x", 2<<20): 413} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header = signed(t, []byte(payload))
+		res, err := s.Client().Do(r)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		assert.Equal(t, 2, res.ProtoMajor)
+		assert.Equal(t, want, res.StatusCode)
+	}
+}

@@ -1,6 +1,8 @@
 package verify_test
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -286,4 +288,20 @@ func TestImportsStandardLibraryOnly(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"github.com/replywake/replywake/verify"}, strings.Fields(string(out)))
+}
+
+// Who could read the expected MAC out of an error or a log could send it.
+func TestErrorsDoNotHoldTheExpectedMAC(t *testing.T) {
+	t.Parallel()
+	expected, err := base64.StdEncoding.DecodeString("hK4CWvngkaAwjY1pABLuUbOIkEJjW9tAapq1no4ojG0=")
+	require.NoError(t, err)
+	h := signed(t, []byte("another body"))
+	_, err = newVerifier(t, config()).Verify(h, []byte(payload))
+	require.ErrorIs(t, err, verify.ErrNoMatch)
+	for ; err != nil; err = errors.Unwrap(err) {
+		for _, text := range []string{err.Error(), fmt.Sprintf("%+v %#v", err, err)} {
+			assert.NotContains(t, text, base64.StdEncoding.EncodeToString(expected))
+			assert.NotContains(t, strings.ToLower(text), hex.EncodeToString(expected))
+		}
+	}
 }
