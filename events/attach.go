@@ -1,9 +1,6 @@
 package events
 
-import (
-	"context"
-	"log/slog"
-)
+import "context"
 
 // Attach stores where the stream begins, if nothing is stored yet, and is done
 // otherwise. Run and Sweep do it first. Call it, or wait for
@@ -23,7 +20,6 @@ func (s *Sweeper) Attach(ctx context.Context) error {
 	if err := s.receiver.Attach(ctx, head); err != nil {
 		return storeError("attach", err)
 	}
-	s.log.LogAttrs(ctx, slog.LevelInfo, "attached", slog.String("cursor", head.String()))
 	s.status.attach()
 	return nil
 }

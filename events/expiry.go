@@ -3,7 +3,6 @@ package events
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 )
 
@@ -60,8 +59,6 @@ func (w *sweep) recordLoss(ctx context.Context, got gathered) error {
 	if w.status.knows(loss) {
 		return nil // a stream in which nothing remains: said once, not at every sweep
 	}
-	w.log.LogAttrs(ctx, slog.LevelError, "events expired before they were received",
-		slog.String("cursor", loss.Cursor.String()), slog.String("oldest", loss.Oldest.String()))
 	if err := w.receiver.Lost(ctx, loss.Cursor, loss.Oldest); err != nil {
 		return storeError("lost", err)
 	}

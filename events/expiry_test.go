@@ -71,12 +71,13 @@ func TestExpiredWithNothingLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := settledBench(t)
 		b.provider.oldest = 100
-		for range 3 {
+		for range 4 {
 			b.sweep(t)
 			time.Sleep(time.Minute)
 		}
 		require.Equal(t, []events.Loss{{Cursor: 6}}, b.inbox.losses, "said once")
 		require.EqualValues(t, 6, b.inbox.pos.Cursor)
+		require.EqualValues(t, 6, b.inbox.pos.Settled, "what no longer exists need not be looked for")
 		b.provider.add(100)
 		b.sweep(t)
 		require.Equal(t, []events.Loss{{Cursor: 6}, {Cursor: 6, Oldest: 100}}, b.inbox.losses)

@@ -28,13 +28,15 @@ type Receiver interface {
 	Position(ctx context.Context) (Position, error)
 
 	// Attach stores head as cursor, settled and attached position, in one
-	// commit, if the stream has none yet. What lies at or below it is handed
-	// over only by a batch with History set.
+	// commit, if the stream has none yet, and logs it. What lies at or below it
+	// is handed over only by a batch with History set; an event without a
+	// sequence lies below nothing.
 	Attach(ctx context.Context, head Cursor) error
 
 	// Take takes a batch from the pull door: its IDs, the handler's work and
 	// the cursor in one commit. Events that fail alone are parked and the
-	// cursor passes them.
+	// cursor passes them. After an error some of the batch may be committed, and
+	// the cursor with it as far as that goes; the rest comes again.
 	Take(ctx context.Context, b Batch) (Result, error)
 
 	// Reached records that a sweep begun at began (the store's clock, from
@@ -45,7 +47,8 @@ type Receiver interface {
 	Reached(ctx context.Context, began time.Time, through Cursor, lookBack time.Duration, head bool) error
 
 	// Lost records that the events between cursor and the oldest that remains
-	// are gone (a 410). oldest is 0 if nothing remains.
+	// are gone (a 410), and logs it. oldest is 0 if nothing remains. It may come
+	// again for the same loss.
 	Lost(ctx context.Context, cursor, oldest Cursor) error
 
 	// Lease takes or renews the stream's sweep lease for owner until d from

@@ -55,9 +55,10 @@ type Source interface {
 	// Stream names the project and credential that the source reads.
 	Stream() Stream
 
-	// Page reads the events above after, in rising sequence, or for a source
-	// without sequences what is still to be settled. An expired cursor is
-	// [ErrCursorExpired]; other errors are [client.Error].
+	// Page reads the events above after, in rising sequence; after 0 from the
+	// oldest that remains. A source without sequences shows what is still to be
+	// settled, whatever after is. An expired cursor is [ErrCursorExpired]; other
+	// errors are [client.Error].
 	Page(ctx context.Context, after Cursor) (Page, error)
 
 	// Head is the highest sequence there is, found without reading the
@@ -70,8 +71,9 @@ type Source interface {
 }
 
 // Settler is a [Source] that must be told which events are committed before it
-// stops showing them (Goshen's labels). Settle is called after the commit, so
-// it may be called again for the same events after a crash.
+// stops showing them (Goshen's labels). A source without sequences must be one.
+// Settle is called after the commit, so it may be called again for the same
+// events after a crash.
 type Settler interface {
 	Settle(ctx context.Context, events []Event) error
 }
