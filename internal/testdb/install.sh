@@ -5,7 +5,13 @@
 # that the package would make and start. Anywhere else the tests say what is missing.
 set -euo pipefail
 
-has_docker() { command -v docker >/dev/null && timeout 5 docker info >/dev/null 2>&1; }
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+image=${TEST_POSTGRES_IMAGE:-$(sed -n 's/^const Image = "\(.*\)"/\1/p' "$here/docker.go")}
+
+has_docker() { # an engine that has the image, or can get it
+  command -v docker >/dev/null && timeout 5 docker info >/dev/null 2>&1 || return 1
+  docker image inspect "$image" >/dev/null 2>&1 || timeout 180 docker pull --quiet "$image" >&2
+}
 has_binaries() {
   local initdb
   for initdb in "${PGBIN:-}"/initdb /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb; do

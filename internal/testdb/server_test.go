@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,62 +77,103 @@ func TestServerStartIsCancelled(t *testing.T) {
 func TestNoServerOutlivesAKilledProcess(t *testing.T) {
 	t.Parallel()
 	testdb.NewServer(t, testdb.ServerConfig{}) // skips where there is no server to be had
-	for name, lastWord := range map[string]string{"while it starts": "starting", "while it runs": "running"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			temp := openTempDir(t)
-			gone := killAfter(t, "server", temp, lastWord)
 
-			require.NoError(t, gone.SetReadDeadline(time.Now().Add(time.Minute)))
-			_, err := io.ReadAll(gone)
-			require.NoError(t, err, "some process of the server still runs")
-			left, err := os.ReadDir(temp)
-			require.NoError(t, err)
-			require.Empty(t, left)
-		})
-	}
+	t.Run("while it starts", func(t *testing.T) {
+		t.Parallel()
+		v := startVictim(t, "server")
+		require.Eventually(t, func() bool {
+			begun, _ := filepath.Glob(filepath.Join(v.temp, "*", "data"))
+			return len(begun) > 0
+		}, time.Minute, time.Millisecond, "initdb never began")
+		v.kill(t)
+		v.leavesNothing(t)
+	})
+	t.Run("while it runs", func(t *testing.T) {
+		t.Parallel()
+		v := startVictim(t, "server")
+		v.await(t, "running")
+		v.kill(t)
+		v.leavesNothing(t)
+	})
 }
 
-// killAfter starts a victim and kills it when it has said a word. What it
-// returns ends when the last descendant of the victim is gone: all of them
-// inherit the other end.
-func killAfter(t *testing.T, kind, temp, word string) *os.File {
+// victim is this test binary as a process of its own.
+type victim struct {
+	cmd  *exec.Cmd
+	said *bufio.Scanner
+	temp string   // its TMPDIR
+	gone *os.File // ends when the last descendant is gone: all inherit the other end
+}
+
+func startVictim(t *testing.T, kind string) *victim {
 	t.Helper()
+	temp := openTempDir(t)
 	gone, held, err := os.Pipe()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = gone.Close() })
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this very program
 	cmd.Env = append(os.Environ(), envVictim+"="+kind, "TMPDIR="+temp)
 	cmd.ExtraFiles = []*os.File{nil, held} // descriptor 4: 3 is used by the server's own pipe
 	said, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	require.NoError(t, held.Close())
-	t.Cleanup(func() { _ = cmd.Wait() })
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return &victim{cmd: cmd, said: bufio.NewScanner(said), temp: temp, gone: gone}
+}
 
-	lines := bufio.NewScanner(said)
-	for lines.Scan() && lines.Text() != word {
+func (v *victim) kill(t *testing.T) {
+	t.Helper()
+	require.NoError(t, v.cmd.Process.Kill())
+}
+
+func (v *victim) leavesNothing(t *testing.T) {
+	t.Helper()
+	require.NoError(t, v.gone.SetReadDeadline(time.Now().Add(time.Minute)))
+	_, err := io.ReadAll(v.gone)
+	require.NoError(t, err, "some process of the server still runs")
+	left, err := os.ReadDir(v.temp)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// await returns what follows word on the line that begins with it.
+func (v *victim) await(t *testing.T, word string) string {
+	t.Helper()
+	for v.said.Scan() {
+		if rest, ok := strings.CutPrefix(v.said.Text(), word); ok {
+			return strings.TrimSpace(rest)
+		}
 	}
-	require.Equal(t, word, lines.Text())
-	require.NoError(t, cmd.Process.Kill())
-	return gone
+	require.Fail(t, "the process ended before it said "+word, v.said.Text())
+	return ""
 }
 
 func beVictim(kind string) {
 	fmt.Println("starting")
-	var err error
+	var at string
 	switch kind {
 	case "server":
-		_, err = testdb.StartServer(context.Background(), testdb.ServerConfig{})
+		server, err := testdb.StartServer(context.Background(), testdb.ServerConfig{})
+		exitOn(err)
+		at = server.URL()
 	case "docker":
-		_, err = testdb.OpenDocker(context.Background())
+		source, err := testdb.OpenDocker(context.Background())
+		exitOn(err)
+		at = source.URL
 	}
+	fmt.Println("running", at)
+	select {}
+}
+
+func exitOn(err error) {
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println("running")
-	select {}
 }
 
 // openTempDir is a folder that the server's user may use, unlike [testing.T.TempDir].
