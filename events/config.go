@@ -1,12 +1,6 @@
 package events
 
-import (
-	"errors"
-	"log/slog"
-)
-
-// ErrConfig: an argument of [NewHandler] or [NewSweeper] cannot be right.
-var ErrConfig = errors.New("events: configuration")
+import "log/slog"
 
 func orDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {

@@ -99,7 +99,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
-var errHandlerTimeout = errors.New("events: handler: no commit in time")
+var errHandlerTimeout = fmt.Errorf("%w: handler: no commit in time", Err)
 
 // refuse answers what the Verifier did not let through. The reason is for our
 // log; it would help nobody outside but a forger.
@@ -138,7 +138,10 @@ func (h *Handler) take(ctx context.Context, d verify.Delivery, body []byte) int 
 // unavailable is an answer that brings the delivery back.
 func (h *Handler) unavailable(ctx context.Context, log *slog.Logger, err error) int {
 	h.counters.unavailable.Add(1)
-	log.LogAttrs(ctx, slog.LevelWarn, "webhook not taken", slog.Any("error", err), slog.Any("cause", context.Cause(ctx)))
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	log.LogAttrs(ctx, slog.LevelWarn, "webhook not taken", slog.Any("error", err))
 	return http.StatusServiceUnavailable
 }
 

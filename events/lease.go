@@ -23,7 +23,7 @@ func (w *sweep) lease(ctx context.Context) error {
 
 // keepLease renews it when a third of its time is over.
 func (w *sweep) keepLease(ctx context.Context) error {
-	if time.Since(w.renewed) < w.config.Lease/3 {
+	if w.history || time.Since(w.renewed) < w.config.Lease/3 {
 		return nil
 	}
 	return w.lease(ctx)

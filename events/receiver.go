@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -93,11 +92,3 @@ type Position struct {
 
 	Now time.Time // the store's clock
 }
-
-// The errors of a Receiver.
-var (
-	// ErrBusy: too much is waiting already. Answered 503 with Retry-After.
-	ErrBusy = errors.New("events: too much is waiting")
-	// ErrParked: the handler fails on this event. Answered 500; it is kept.
-	ErrParked = errors.New("events: parked")
-)

@@ -156,6 +156,20 @@ func TestRunBacksOffFromTheStore(t *testing.T) {
 	}
 }
 
+func TestRunNoticesThatTheStoreIsGoneWhileItRests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, events.SweeperConfig{}, 1)
+		run(t, b, b.sweeper)
+		b.inbox.look(func() { b.inbox.before = func(string) error { return errStore } })
+		pass(61 * time.Second)
+		require.Equal(t, events.TroubleStore, b.sweeper.Health().Trouble)
+		require.Equal(t, eventIDs(1), b.inbox.order)
+		pass(5 * time.Minute)
+		require.Error(t, b.sweeper.Health().Ready(time.Now(), 5*time.Minute))
+	})
+}
+
 func TestRunHonoursRetryAfterUpToFiveMinutes(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[time.Duration]time.Duration{

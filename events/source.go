@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -77,15 +76,3 @@ type Source interface {
 type Settler interface {
 	Settle(ctx context.Context, events []Event) error
 }
-
-// The errors of cursors and sweeps.
-var (
-	// ErrCursorInvalid: not a cursor. Nothing was asked of the provider.
-	ErrCursorInvalid = errors.New("events: invalid cursor")
-	// ErrCursorExpired: the position lies before the oldest event that remains.
-	ErrCursorExpired = errors.New("events: cursor expired")
-	// ErrNoProgress: a source's answers do not move on, see [NoProgressError].
-	ErrNoProgress = errors.New("events: no progress")
-	// ErrForeignStream: the stream's name belongs to another project or environment.
-	ErrForeignStream = errors.New("events: stream name belongs to another project or environment")
-)

@@ -27,7 +27,8 @@ type sweep struct {
 // how far it came.
 const reachedEvery = 10
 
-func (w *sweep) run(ctx context.Context, read func(*sweep, context.Context) error) error {
+// run is a sweep as a timer starts it.
+func (w *sweep) run(ctx context.Context) error {
 	if err := w.Attach(ctx); err != nil {
 		return err
 	}
@@ -41,14 +42,27 @@ func (w *sweep) run(ctx context.Context, read func(*sweep, context.Context) erro
 		return err
 	}
 	w.began, w.cursor, w.settled = pos.Now, pos.Cursor, pos.Settled
-	return read(w, ctx)
-}
-
-// fromSettled is a sweep as a timer starts it.
-func (w *sweep) fromSettled(ctx context.Context) error {
 	if !w.source.Sequenced() {
 		return w.drain(ctx)
 	}
+	return w.fromSettled(ctx)
+}
+
+// runHistory is a sweep that a person asked for. It may leave events out or
+// begin where no expiry shows, so it moves nothing that stands for having read
+// everything, and needs no lease.
+func (w *sweep) runHistory(ctx context.Context, from Cursor) error {
+	if !w.source.Sequenced() {
+		return fmt.Errorf("%w: the source has no sequences to sweep from", ErrCursorInvalid)
+	}
+	if err := w.Attach(ctx); err != nil {
+		return err
+	}
+	w.report.From = from
+	return w.follow(ctx, from)
+}
+
+func (w *sweep) fromSettled(ctx context.Context) error {
 	w.report.From = w.settled
 	if w.settled == 0 && w.cursor > 0 {
 		// A sweep from the beginning asks with no cursor, so none would be
@@ -66,18 +80,6 @@ func (w *sweep) fromSettled(ctx context.Context) error {
 		return err
 	}
 	return w.follow(ctx, 0) // once: a second expiry is an error
-}
-
-// fromHistory is a sweep that a person asked for. It may leave events out or
-// begin where no expiry shows, so it moves nothing that stands for having read
-// everything.
-func (w *sweep) fromHistory(ctx context.Context, from Cursor) error {
-	if !w.source.Sequenced() {
-		return fmt.Errorf("%w: the source has no sequences to sweep from", ErrCursorInvalid)
-	}
-	w.history = true
-	w.report.From = from
-	return w.follow(ctx, from)
 }
 
 // follow reads from a position to the head.

@@ -311,6 +311,32 @@ func TestSweepFromAnExpiredCursorIsAnError(t *testing.T) {
 	require.NoError(t, b.sweeper.Health().Err, "a person's question, not the stream's health")
 }
 
+// It may take hours, and must not keep the stream from being swept.
+func TestSweepFromNeedsNoLease(t *testing.T) {
+	t.Parallel()
+	b := setup(t, events.SweeperConfig{Start: events.FromNow}, 1, 2, 3)
+	require.NoError(t, b.sweeper.Attach(t.Context()))
+	b.provider.inside = func(n int) {
+		if n == 2 {
+			b.provider.add(9)
+			b.sweep(t)
+		}
+	}
+	report, err := b.sweeper.SweepFrom(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, events.Result{Fresh: 3, Duplicate: 1}, report.Result)
+}
+
+func TestSweepErrorsShareAnUmbrella(t *testing.T) {
+	t.Parallel()
+	b := setup(t, events.SweeperConfig{}, 1)
+	b.inbox.before = func(string) error { return errStore }
+	_, err := b.sweeper.Sweep(t.Context())
+	require.ErrorIs(t, err, events.Err)
+	require.ErrorIs(t, err, errStore)
+	require.EqualError(t, err, "events: position: store is down")
+}
+
 func TestSweepFromANegativeCursor(t *testing.T) {
 	t.Parallel()
 	b := setup(t, events.SweeperConfig{}, 1)

@@ -53,9 +53,6 @@ type SweeperConfig struct {
 	Logger *slog.Logger
 }
 
-// ErrLeaseHeld: another process sweeps the stream now.
-var ErrLeaseHeld = errors.New("events: another process holds the sweep lease")
-
 // Sweeper is the pull door: it reads a [Source] from the stored position to
 // the head and hands every event to the [Receiver], together with the position.
 // Build it with [NewSweeper], then [Sweeper.Run] it, or call [Sweeper.Sweep]
@@ -135,16 +132,30 @@ func checkSource(source Source, r Receiver) error {
 // it. The Report says what was committed, also beside an error; what was not
 // is read again by the next sweep.
 func (s *Sweeper) Sweep(ctx context.Context) (Report, error) {
-	return s.once(ctx, (*sweep).fromSettled)
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return Report{}, context.Cause(ctx)
+	}
+	w := &sweep{Sweeper: s}
+	err := w.run(ctx)
+	s.status.ended(ctx, w, err)
+	w.logEnd(ctx, err)
+	return w.report, err
 }
 
 // SweepFrom reads from a cursor to the head once and hands over what lies at or
 // below the attached position too: 0 is all that the provider still has. Use it
 // after a credential came to see more inboxes, or to take in history on
-// purpose. Nothing is handed over twice, and no stored position moves. An
-// expired cursor is an error here.
+// purpose. Nothing is handed over twice, no stored position moves, and other
+// sweeps go on beside it. An expired cursor is an error here.
 func (s *Sweeper) SweepFrom(ctx context.Context, from Cursor) (Report, error) {
-	return s.once(ctx, func(w *sweep, ctx context.Context) error { return w.fromHistory(ctx, from) })
+	w := &sweep{Sweeper: s, history: true}
+	err := w.runHistory(ctx, from)
+	s.status.ended(ctx, w, err)
+	w.logEnd(ctx, err)
+	return w.report, err
 }
 
 // Kick has [Sweeper.Run] sweep now and not at the end of its pause. It does not
@@ -154,18 +165,4 @@ func (s *Sweeper) Kick() {
 	case s.kick <- struct{}{}:
 	default:
 	}
-}
-
-func (s *Sweeper) once(ctx context.Context, read func(*sweep, context.Context) error) (Report, error) {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return Report{}, context.Cause(ctx)
-	}
-	w := &sweep{Sweeper: s}
-	err := w.run(ctx, read)
-	s.status.ended(ctx, w, err)
-	w.logEnd(ctx, err)
-	return w.report, err
 }

@@ -29,8 +29,8 @@ type failure struct {
 	err   error
 }
 
-func (f *failure) Error() string { return "events: " + f.op + ": " + f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
+func (f *failure) Error() string   { return "events: " + f.op + ": " + f.err.Error() }
+func (f *failure) Unwrap() []error { return []error{Err, f.err} }
 
 func storeError(op string, err error) error  { return &failure{op, true, err} }
 func sourceError(op string, err error) error { return &failure{op, false, err} }
