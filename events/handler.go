@@ -40,7 +40,7 @@ type HandlerConfig struct {
 //	     and the Verifier's FailStatus for what does not verify
 //
 // No answer has a body or is a redirect. What may clear is always a 5xx,
-// because Email for Agents gives a delivery up at most 4xx.
+// because Email for Agents gives a delivery up for good at almost any 4xx.
 type Handler struct {
 	verifier *verify.Verifier
 	profile  Profile

@@ -56,7 +56,9 @@ type SweeperConfig struct {
 // Sweeper is the pull door: it reads a [Source] from the stored position to
 // the head and hands every event to the [Receiver], together with the position.
 // Build it with [NewSweeper], then [Sweeper.Run] it, or call [Sweeper.Sweep]
-// from a timer of your own. It is safe for concurrent use; one sweep at a time.
+// from a timer of your own. It is safe for concurrent use; a second Sweep waits
+// for the first. Several processes may sweep one stream: a lease keeps them
+// from doing the same work, and nothing depends on it.
 type Sweeper struct {
 	source   Source
 	receiver Receiver
