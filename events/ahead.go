@@ -14,18 +14,19 @@ type answer struct {
 	err   error
 }
 
-// readAhead reads the walk's pages while others are committed. It ends with an
+// readAhead reads pages while others are committed. It ends with an
 // answer that is done or has an error, or with ctx, and then closes the
 // channel.
-func readAhead(ctx context.Context, w *walk, pages int) <-chan answer {
-	answers := make(chan answer, pages)
+func (w *sweep) readAhead(ctx context.Context, reading *walk) <-chan answer {
+	answers := make(chan answer, w.config.PagesPerCommit)
 	go func() {
 		defer close(answers)
-		for !w.done {
-			after := w.after
-			page, err := w.next(ctx)
+		for !reading.done {
+			after := reading.after
+			page, err := reading.next(ctx)
+			w.status.clock(page.Date)
 			select {
-			case answers <- answer{page, after, w.done, err}:
+			case answers <- answer{page, after, reading.done, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -76,7 +77,6 @@ func (w *sweep) add(got *gathered, a answer) {
 		return
 	}
 	w.report.Pages++
-	w.status.clock(a.page.Date)
 	got.events = append(got.events, a.page.Events...)
 	got.head = a.done
 }

@@ -85,7 +85,7 @@ func (w *sweep) fromSettled(ctx context.Context) error {
 // follow reads from a position to the head.
 func (w *sweep) follow(ctx context.Context, from Cursor) error {
 	reading, cancel := context.WithCancel(ctx)
-	pages := readAhead(reading, newWalk(w.source, from), w.config.PagesPerCommit)
+	pages := w.readAhead(reading, newWalk(w.source, from))
 	defer func() {
 		cancel()
 		for range pages { // until it has ended
@@ -129,11 +129,11 @@ func (w *sweep) commit(ctx context.Context, events []Event) error {
 		batch.Cursor = last
 	}
 	result, err := w.receiver.Take(ctx, batch)
+	w.report.add(result) // also a part of the batch
 	if err != nil {
 		return storeError("take", err)
 	}
 	w.cursor = max(w.cursor, batch.Cursor)
-	w.report.add(result)
 	w.report.Commits++
 	w.report.Through = last
 	return w.committed(ctx, events)
@@ -196,9 +196,11 @@ func (w *sweep) logEnd(ctx context.Context, err error) {
 		slog.Int("pages", r.Pages), slog.Int("commits", r.Commits), slog.Int("fresh", r.Fresh),
 		slog.Int("duplicate", r.Duplicate), slog.Int("parked", r.Parked), slog.Int("skipped", r.Skipped),
 	}
-	if trouble := troubleOf(err); trouble != TroubleNone && ctx.Err() == nil {
+	if err != nil {
+		attrs = append(attrs, slog.String("trouble", string(troubleOf(err))), slog.Any("error", err))
+	}
+	if troubleOf(err) != TroubleNone && ctx.Err() == nil {
 		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("trouble", string(trouble)), slog.Any("error", err))
 	}
 	w.log.LogAttrs(ctx, level, "swept", attrs...)
 }
