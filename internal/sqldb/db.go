@@ -29,7 +29,7 @@ func Postgres(pool *pgxpool.Pool, schema string, pooler bool) *DB {
 
 // SQLite runs on a database that the caller opened.
 func SQLite(db *sql.DB) *DB {
-	return &DB{Dialect: Dialect{SQLite: true}, lite: db, writer: make(chan struct{}, 1)}
+	return &DB{Dialect: Dialect{SQLite: true}, lite: db, writer: writerOf(db)}
 }
 
 // Pool is the Postgres pool, nil on SQLite.
@@ -124,16 +124,11 @@ func (d *DB) onceSQLite(ctx context.Context, fn func(Tx) error) error {
 	if err := at(ctx, "begin"); err != nil {
 		return err
 	}
-	tx, err := d.lite.BeginTx(ctx, nil)
+	tx, err := beginSQLite(ctx, d.lite)
 	if err != nil {
-		return fmt.Errorf("begin: %w", err)
+		return err
 	}
 	defer rollback(ctx, func(context.Context) error { return tx.Rollback() })
-	// A write first: the lock is held before anything is read, whatever the
-	// DSN says of BEGIN.
-	if _, err := tx.ExecContext(ctx, "update replywake_writer set n = n + 1"); err != nil {
-		return fmt.Errorf("lock: %w", err)
-	}
 	if err := fn(d.FromSQL(tx)); err != nil {
 		return err
 	}
