@@ -214,4 +214,3 @@ func commits(ctx context.Context, n *atomic.Int64) context.Context {
 
 // crash is what a hook stops a process with.
 var crash = fmt.Errorf("crash: %w", io.ErrUnexpectedEOF)
-
