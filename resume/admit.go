@@ -94,7 +94,7 @@ func (e *Engine) judge(l *loaded, w *workflowRow, from string, looping bool) (Ve
 // that a person should look: two robots may be talking.
 func (e *Engine) looping(ctx context.Context, w *workflowRow) (bool, error) {
 	l := &ledger{e: e, tx: e.db.Read()}
-	n, err := l.count(ctx, e.st.sendRecent, e.cfg.Name, w.id, w.run, -time.Hour)
+	n, err := l.count(ctx, e.st.SendRecent, e.cfg.Name, w.id, w.run, -time.Hour)
 	return n >= int64(e.cfg.MaxSendsPerHour), err
 }
 

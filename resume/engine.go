@@ -185,23 +185,23 @@ func (e *Engine) threadKey(inbox, thread string) string {
 
 // lockKeys takes the keys' locks until the transaction ends, in order.
 func (e *Engine) lockKeys(ctx context.Context, tx sqldb.Tx, keys ...string) error {
-	if e.st.lockKeys == "" {
+	if e.st.LockKeys == "" {
 		return nil
 	}
-	return tx.Query(ctx, e.st.lockKeys, []any{keys}, func(sqldb.Scan) error { return nil })
+	return tx.Query(ctx, e.st.LockKeys, []any{keys}, func(sqldb.Scan) error { return nil })
 }
 
 func (e *Engine) lockShared(ctx context.Context, tx sqldb.Tx, key string) error {
-	if e.st.lockShared == "" {
+	if e.st.LockShared == "" {
 		return nil
 	}
-	return tx.Query(ctx, e.st.lockShared, []any{key}, func(sqldb.Scan) error { return nil })
+	return tx.Query(ctx, e.st.LockShared, []any{key}, func(sqldb.Scan) error { return nil })
 }
 
 // now is the database's clock.
 func (e *Engine) now(ctx context.Context, tx sqldb.Tx) (time.Time, error) {
 	var t time.Time
-	err := sqldb.One(ctx, tx, e.st.now, nil, &t)
+	err := sqldb.One(ctx, tx, e.st.Now, nil, &t)
 	return t, err
 }
 

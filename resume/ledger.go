@@ -52,7 +52,7 @@ func (l *ledger) lock(ctx context.Context, ids ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	rows, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.workflowsLock, l.e.cfg.Name, missing)
+	rows, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.WorkflowsLock, l.e.cfg.Name, missing)
 	for _, w := range rows {
 		l.workflows[w.id] = w
 	}
@@ -112,10 +112,10 @@ func (l *ledger) save(ctx context.Context) error {
 	}
 	name := l.e.cfg.Name
 	return errors.Join(
-		l.write(ctx, l.e.st.workflowSave, workflows, name, workflows),
-		l.write(ctx, l.e.st.sendDelivery, deliveries, name, deliveries),
-		l.write(ctx, l.e.st.mailPlace, mail, mail),
-		l.write(ctx, l.e.st.historyInsert, l.history, name, l.history),
+		l.write(ctx, l.e.st.WorkflowSave, workflows, name, workflows),
+		l.write(ctx, l.e.st.SendDelivery, deliveries, name, deliveries),
+		l.write(ctx, l.e.st.MailPlace, mail, mail),
+		l.write(ctx, l.e.st.HistoryInsert, l.history, name, l.history),
 	)
 }
 

@@ -37,7 +37,7 @@ func (r *reading) thread(ctx context.Context, inbox, thread string) ([]client.Me
 // threadsOf are the threads a workflow owns, oldest first.
 func (e *Engine) threadsOf(ctx context.Context, w *workflowRow) ([]address, error) {
 	rows, err := rowsOf(ctx, e.db.Read(), func(scan sqldb.Scan, a *address) error { return scan(&a.inbox, &a.id) },
-		e.st.threadsOf, e.cfg.Name, e.stream, w.id, w.run)
+		e.st.ThreadsOf, e.cfg.Name, e.stream, w.id, w.run)
 	out := make([]address, len(rows))
 	for i, a := range rows {
 		out[i] = *a
@@ -66,7 +66,7 @@ type inputs struct {
 // error.
 func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, error) {
 	var in inputs
-	pending, err := rowsOf(ctx, e.db.Read(), scanMail, e.st.mailPending, e.cfg.Name, w.id, w.run)
+	pending, err := rowsOf(ctx, e.db.Read(), scanMail, e.st.MailPending, e.cfg.Name, w.id, w.run)
 	if err != nil {
 		return in, err
 	}
@@ -90,7 +90,7 @@ func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, 
 		default:
 			in.wait = in.wait || now.Sub(m.arrived) < e.cfg.UnreadableFor
 			wait := min(max(now.Sub(m.arrived), time.Second), 10*time.Minute)
-			if err := e.exec(ctx, e.st.mailRetry, m.id, wait); err != nil {
+			if err := e.exec(ctx, e.st.MailRetry, m.id, wait); err != nil {
 				return in, err
 			}
 			in.later(now.Add(wait))

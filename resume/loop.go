@@ -44,10 +44,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	var steps sync.WaitGroup
 
 	loops.Go(func() {
-		e.loop(ctx, "work", e.bells.work, func() (bool, error) { return e.dispatch(ctx, hard, slots, &steps) })
+		e.loop(ctx, "work", e.bells.work, e.st.WorkflowIsDue, func() (bool, error) { return e.dispatch(ctx, hard, slots, &steps) })
 	})
-	loops.Go(func() { e.loop(ctx, "send", e.bells.send, func() (bool, error) { return e.send(ctx) }) })
-	loops.Go(func() { e.loop(ctx, "match", e.bells.match, func() (bool, error) { return e.match(ctx) }) })
+	loops.Go(func() { e.loop(ctx, "send", e.bells.send, e.st.SendIsDue, func() (bool, error) { return e.send(ctx) }) })
+	loops.Go(func() { e.loop(ctx, "match", e.bells.match, e.st.MailIsDue, func() (bool, error) { return e.match(ctx) }) })
 	loops.Go(func() { e.tidy(ctx) })
 	loops.Go(func() { e.listen(ctx) })
 	loops.Go(func() { e.notify(ctx) })
@@ -65,8 +65,9 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // loop calls fn at once, then whenever the bell rings or Poll has passed;
-// again at once while fn says there is more.
-func (e *Engine) loop(ctx context.Context, name string, bell <-chan struct{}, fn func() (more bool, err error)) {
+// again at once while fn says there is more. isDue is asked first on SQLite,
+// where even an empty claim would take the one write lock.
+func (e *Engine) loop(ctx context.Context, name string, bell <-chan struct{}, isDue string, fn func() (more bool, err error)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -77,7 +78,10 @@ func (e *Engine) loop(ctx context.Context, name string, bell <-chan struct{}, fn
 		case <-timer.C:
 		}
 		for ctx.Err() == nil {
-			more, err := fn()
+			more, err := e.look(ctx, isDue)
+			if err == nil && more {
+				more, err = fn()
+			}
 			if err != nil && ctx.Err() == nil {
 				e.log.WarnContext(ctx, "the database does not answer as it should", "loop", name, "error", err)
 			}
@@ -87,6 +91,16 @@ func (e *Engine) loop(ctx context.Context, name string, bell <-chan struct{}, fn
 		}
 		timer.Reset(e.cfg.Poll)
 	}
+}
+
+// look says whether a claim is worth its lock.
+func (e *Engine) look(ctx context.Context, isDue string) (bool, error) {
+	if !e.db.SQLite {
+		return true, nil
+	}
+	l := &ledger{e: e, tx: e.db.Read()}
+	n, err := l.count(ctx, isDue, e.cfg.Name)
+	return n > 0, err
 }
 
 // dispatch claims as much as there are free workers and starts the runs. They

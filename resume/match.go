@@ -28,7 +28,7 @@ const (
 
 // match takes one batch of unplaced mail; more says there may be another.
 func (e *Engine) match(ctx context.Context) (more bool, err error) {
-	rows, err := claimOf(ctx, e.db, scanMail, e.st.mailUnplaced, e.cfg.Name, matchBatch, matchLease)
+	rows, err := claimOf(ctx, e.db, scanMail, e.st.MailUnplaced, e.cfg.Name, matchBatch, matchLease)
 	if err != nil {
 		return false, err
 	}
@@ -44,7 +44,7 @@ func (e *Engine) match(ctx context.Context) (more bool, err error) {
 // retryMail sets when an unplaced row is looked at again.
 func (e *Engine) retryMail(ctx context.Context, m *mailRow, cause error) {
 	wait := e.backoff(m.attempts, cause)
-	if err := e.exec(ctx, e.st.mailRetry, m.id, wait); err != nil {
+	if err := e.exec(ctx, e.st.MailRetry, m.id, wait); err != nil {
 		e.log.WarnContext(ctx, "a retry could not be stored; its lease runs out by itself", "event", m.eventID, "error", err)
 	}
 }
@@ -114,7 +114,7 @@ func (l *ledger) placeByThread(ctx context.Context, m *mailRow) (bool, error) {
 // stillUnplaced reads the row again, under its lock: errNotMine if somebody
 // placed it meanwhile.
 func (l *ledger) stillUnplaced(ctx context.Context, m *mailRow) error {
-	now, err := oneOf(ctx, l.tx, scanMail, l.e.st.mailByEvent, l.e.cfg.Name, m.eventID)
+	now, err := oneOf(ctx, l.tx, scanMail, l.e.st.MailByEvent, l.e.cfg.Name, m.eventID)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 		l.settle(m, reason)
 		return nil
 	}
-	found, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.candidates, l.e.cfg.Name, m.inbox, from)
+	found, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.Candidates, l.e.cfg.Name, m.inbox, from)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (l *ledger) open(ctx context.Context, m *mailRow) (bool, error) {
 	if l.now.Sub(m.arrived) > outcomeWait {
 		return false, nil
 	}
-	n, err := l.count(ctx, l.e.st.sendOpen, l.e.cfg.Name, m.inbox, m.arrived)
+	n, err := l.count(ctx, l.e.st.SendOpen, l.e.cfg.Name, m.inbox, m.arrived)
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -210,7 +210,7 @@ func (l *ledger) open(ctx context.Context, m *mailRow) (bool, error) {
 
 // began says whether the workflow's first send was under way at t.
 func (l *ledger) began(ctx context.Context, w *workflowRow, t time.Time) (bool, error) {
-	n, err := l.count(ctx, l.e.st.sendBegan, l.e.cfg.Name, w.id, w.run, t)
+	n, err := l.count(ctx, l.e.st.SendBegan, l.e.cfg.Name, w.id, w.run, t)
 	return n > 0, err
 }
 
@@ -272,7 +272,7 @@ func (l *ledger) matchQueued(ctx context.Context, m *mailRow) error {
 	if open, err := l.open(ctx, m); err != nil || open {
 		return err
 	}
-	held, err := rowsOf(ctx, l.tx, scanSend, l.e.st.sendsHeld, l.e.cfg.Name, m.inbox)
+	held, err := rowsOf(ctx, l.tx, scanSend, l.e.st.SendsHeld, l.e.cfg.Name, m.inbox)
 	if err != nil {
 		return err
 	}

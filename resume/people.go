@@ -17,7 +17,7 @@ func (e *Engine) Queue(ctx context.Context, after string, limit int) ([]Item, er
 	tx := e.db.Read()
 	var from int64
 	if after != "" {
-		m, err := oneOf(ctx, tx, scanMail, e.st.mailRead, e.cfg.Name, after)
+		m, err := oneOf(ctx, tx, scanMail, e.st.MailRead, e.cfg.Name, after)
 		if err != nil {
 			return nil, err
 		}
@@ -25,7 +25,7 @@ func (e *Engine) Queue(ctx context.Context, after string, limit int) ([]Item, er
 			from = m.id
 		}
 	}
-	rows, err := rowsOf(ctx, tx, scanMail, e.st.mailReview, e.cfg.Name, from, limit)
+	rows, err := rowsOf(ctx, tx, scanMail, e.st.MailReview, e.cfg.Name, from, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (e *Engine) Queue(ctx context.Context, after string, limit int) ([]Item, er
 func (e *Engine) candidatesOf(ctx context.Context, m *mailRow) ([]Candidate, error) {
 	var out []Candidate
 	for _, id := range m.candidates {
-		w, err := oneOf(ctx, e.db.Read(), scanWorkflow, e.st.workflow, e.cfg.Name, id)
+		w, err := oneOf(ctx, e.db.Read(), scanWorkflow, e.st.Workflow, e.cfg.Name, id)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (e *Engine) candidatesOf(ctx context.Context, m *mailRow) ([]Candidate, err
 			continue
 		}
 		c := Candidate{Workflow: w.id, Status: w.Status, Step: w.Step}
-		sends, err := rowsOf(ctx, e.db.Read(), scanSend, e.st.sendOf, e.cfg.Name, w.id, w.run)
+		sends, err := rowsOf(ctx, e.db.Read(), scanSend, e.st.SendOf, e.cfg.Name, w.id, w.run)
 		if err != nil {
 			return nil, err
 		}
@@ -114,14 +114,14 @@ func (l *ledger) bindMail(ctx context.Context, eventID, workflow, by string) err
 			l.record(w, "conflict", "thread "+m.thread+" stays with "+conflict)
 		}
 	}
-	_, err = l.tx.Exec(ctx, l.e.st.mailDecide, m.id, "bind", w.id, by)
+	_, err = l.tx.Exec(ctx, l.e.st.MailDecide, m.id, "bind", w.id, by)
 	l.record(w, "bound", m.eventID+" by "+by)
 	return err
 }
 
 // handled reads a row without a lock, an alias as the row it stands for.
 func (l *ledger) handled(ctx context.Context, eventID string) (*mailRow, error) {
-	m, err := oneOf(ctx, l.tx, scanMail, l.e.st.mailRead, l.e.cfg.Name, eventID)
+	m, err := oneOf(ctx, l.tx, scanMail, l.e.st.MailRead, l.e.cfg.Name, eventID)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (l *ledger) handled(ctx context.Context, eventID string) (*mailRow, error) 
 
 // lockMail reads a row under its lock.
 func (l *ledger) lockMail(ctx context.Context, eventID string) (*mailRow, error) {
-	m, err := oneOf(ctx, l.tx, scanMail, l.e.st.mailByEvent, l.e.cfg.Name, eventID)
+	m, err := oneOf(ctx, l.tx, scanMail, l.e.st.MailByEvent, l.e.cfg.Name, eventID)
 	if err == nil && m == nil {
 		err = ErrNotFound
 	}
@@ -162,7 +162,7 @@ func (e *Engine) Dismiss(ctx context.Context, eventID, reason, by string) error 
 			return handledBefore(m)
 		}
 		l.settle(m, "dismissed: "+reason)
-		_, err = l.tx.Exec(ctx, e.st.mailDecide, m.id, "dismiss", "", by)
+		_, err = l.tx.Exec(ctx, e.st.MailDecide, m.id, "dismiss", "", by)
 		return err
 	})
 }
@@ -192,7 +192,7 @@ func (e *Engine) Undo(ctx context.Context, eventID, by string) error {
 		case m.decision != "bind" || w == nil || m.consumed || !m.due.After(l.now):
 			return ErrTooLate
 		default:
-			if _, err := l.tx.Exec(ctx, e.st.threadDrop, e.cfg.Name, e.stream, m.inbox, m.thread, w.id); err != nil {
+			if _, err := l.tx.Exec(ctx, e.st.ThreadDrop, e.cfg.Name, e.stream, m.inbox, m.thread, w.id); err != nil {
 				return err
 			}
 			w.state = w.takeAway(1, l.now)
@@ -202,7 +202,7 @@ func (e *Engine) Undo(ctx context.Context, eventID, by string) error {
 		if m.target != "" {
 			m.candidates = []string{m.target}
 		}
-		_, err = l.tx.Exec(ctx, e.st.mailUndecide, m.id)
+		_, err = l.tx.Exec(ctx, e.st.MailUndecide, m.id)
 		return err
 	})
 }
@@ -215,7 +215,7 @@ func (e *Engine) RunNow(ctx context.Context, workflow, by string) error {
 		if w.Status.Terminal() {
 			return ErrTerminal
 		}
-		if _, err := l.tx.Exec(ctx, e.st.mailRelease, e.cfg.Name, w.id, w.run); err != nil {
+		if _, err := l.tx.Exec(ctx, e.st.MailRelease, e.cfg.Name, w.id, w.run); err != nil {
 			return err
 		}
 		w.state = w.runNow(l.now)
@@ -236,7 +236,7 @@ func (e *Engine) Cancel(ctx context.Context, workflow, by string) error {
 		if w.Status.Terminal() {
 			return ErrTerminal
 		}
-		pending, err := rowsOf(ctx, l.tx, scanMail, e.st.mailPending, e.cfg.Name, w.id, w.run)
+		pending, err := rowsOf(ctx, l.tx, scanMail, e.st.MailPending, e.cfg.Name, w.id, w.run)
 		if err != nil {
 			return err
 		}
@@ -248,7 +248,7 @@ func (e *Engine) Cancel(ctx context.Context, workflow, by string) error {
 			}
 			w.Consumed++
 		}
-		if _, err := l.tx.Exec(ctx, e.st.sendDrop, e.cfg.Name, w.id, w.run); err != nil {
+		if _, err := l.tx.Exec(ctx, e.st.SendDrop, e.cfg.Name, w.id, w.run); err != nil {
 			return err
 		}
 		w.state = w.cancel()
@@ -299,7 +299,7 @@ func (e *Engine) change(ctx context.Context, workflow string, fn func(l *ledger,
 
 // Workflow reads a workflow; [ErrNotFound] if there is none.
 func (e *Engine) Workflow(ctx context.Context, id string) (Workflow, error) {
-	w, err := oneOf(ctx, e.db.Read(), scanWorkflow, e.st.workflow, e.cfg.Name, id)
+	w, err := oneOf(ctx, e.db.Read(), scanWorkflow, e.st.Workflow, e.cfg.Name, id)
 	if err != nil {
 		return Workflow{}, fmt.Errorf("read workflow: %w", err)
 	}
@@ -315,7 +315,7 @@ func (e *Engine) Workflows(ctx context.Context, status Status, after string, lim
 	if limit <= 0 {
 		limit = 100
 	}
-	rows, err := rowsOf(ctx, e.db.Read(), scanWorkflow, e.st.list, e.cfg.Name, after, string(status), limit)
+	rows, err := rowsOf(ctx, e.db.Read(), scanWorkflow, e.st.List, e.cfg.Name, after, string(status), limit)
 	out := make([]Workflow, len(rows))
 	for i, w := range rows {
 		out[i] = w.view()
@@ -330,7 +330,7 @@ func (e *Engine) Timeline(ctx context.Context, id string) ([]Moment, error) {
 		return nil, err
 	}
 	rows, err := rowsOf(ctx, e.db.Read(), func(scan sqldb.Scan, m *Moment) error { return scan(&m.At, &m.What, &m.Step, &m.Detail) },
-		e.st.historyOf, e.cfg.Name, w.ID, w.Run)
+		e.st.HistoryOf, e.cfg.Name, w.ID, w.Run)
 	out := make([]Moment, len(rows))
 	for i, m := range rows {
 		out[i] = *m
@@ -345,7 +345,7 @@ func (e *Engine) Seen(ctx context.Context, id string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := rowsOf(ctx, e.db.Read(), scanMail, e.st.mailInputs, e.cfg.Name, w.ID, w.Run)
+	rows, err := rowsOf(ctx, e.db.Read(), scanMail, e.st.MailInputs, e.cfg.Name, w.ID, w.Run)
 	out := []string{}
 	for _, m := range rows {
 		if m.kind == events.KindReceived {

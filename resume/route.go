@@ -143,7 +143,7 @@ func (l *ledger) owners(ctx context.Context, threads sqldb.Rows) (map[address]ow
 	if len(threads) == 0 {
 		return out, nil
 	}
-	err := l.tx.Query(ctx, l.e.st.threadOwners, []any{l.e.cfg.Name, l.e.stream, threads}, func(scan sqldb.Scan) error {
+	err := l.tx.Query(ctx, l.e.st.ThreadOwners, []any{l.e.cfg.Name, l.e.stream, threads}, func(scan sqldb.Scan) error {
 		var a address
 		var o owner
 		err := scan(&a.inbox, &a.id, &o.workflow, &o.run)
@@ -158,7 +158,7 @@ func (l *ledger) sent(ctx context.Context, messages sqldb.Rows) (map[address]*se
 	if len(messages) == 0 {
 		return out, nil
 	}
-	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.sendByMessage, l.e.cfg.Name, messages)
+	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.SendByMessage, l.e.cfg.Name, messages)
 	for _, s := range rows {
 		out[address{s.inbox, s.message}] = s
 	}
@@ -170,7 +170,7 @@ func (l *ledger) approvals(ctx context.Context, ids []string) (map[string]*sendR
 	if len(ids) == 0 {
 		return out, nil
 	}
-	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.sendByAppr, l.e.cfg.Name, ids)
+	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.SendByAppr, l.e.cfg.Name, ids)
 	for _, s := range rows {
 		out[s.approval] = s
 	}
@@ -230,7 +230,7 @@ func (l *ledger) insert(ctx context.Context, rows []*mailRow, k known) error {
 		})
 	}
 	inserted := map[string]bool{}
-	err := l.tx.Query(ctx, l.e.st.mailInsert, []any{l.e.cfg.Name, l.e.stream, values}, func(scan sqldb.Scan) error {
+	err := l.tx.Query(ctx, l.e.st.MailInsert, []any{l.e.cfg.Name, l.e.stream, values}, func(scan sqldb.Scan) error {
 		var id string
 		err := scan(&id)
 		inserted[id] = true
@@ -252,7 +252,7 @@ func (l *ledger) insert(ctx context.Context, rows []*mailRow, k known) error {
 	if len(aliases) == 0 {
 		return nil
 	}
-	_, err = l.tx.Exec(ctx, l.e.st.mailAlias, l.e.cfg.Name, l.e.stream, aliases)
+	_, err = l.tx.Exec(ctx, l.e.st.MailAlias, l.e.cfg.Name, l.e.stream, aliases)
 	return err
 }
 

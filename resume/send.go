@@ -17,7 +17,7 @@ import (
 
 // send attempts one batch of due sends; more says there may be another.
 func (e *Engine) send(ctx context.Context) (more bool, err error) {
-	rows, err := claimOf(ctx, e.db, scanSend, e.st.sendClaim, e.cfg.Name, e.cfg.Senders, e.cfg.SendRetryAfter)
+	rows, err := claimOf(ctx, e.db, scanSend, e.st.SendClaim, e.cfg.Name, e.cfg.Senders, e.cfg.SendRetryAfter)
 	if err != nil {
 		return false, err
 	}
@@ -64,7 +64,6 @@ func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err
 		return err
 	}
 	e.seen(err)
-	class := client.ClassOf(err)
 	switch {
 	case errors.Is(err, client.ErrConflict):
 		return e.inTx(ctx, func(l *ledger) error { return l.doubtSend(ctx, s, sendFailed, "its key was used with another body") })
@@ -72,13 +71,20 @@ func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err
 		return e.inTx(ctx, func(l *ledger) error {
 			return l.doubtSend(ctx, s, sendUnknown, "its outcome is unknown and too old to ask for")
 		})
-	case class == client.ClassRequest && !errors.Is(err, client.ErrInProgress) && !errors.Is(err, client.ErrUncertain):
+	case isRefusal(err):
 		err := e.inTx(ctx, func(l *ledger) error { return l.failSend(ctx, s, err) })
 		e.Wake()
 		return err
 	}
 	// Nothing is settled: the same bytes under the same key again, later.
-	return e.exec(ctx, e.st.sendLater, e.cfg.Name, s.workflow, s.run, s.step, s.attempts, e.backoff(s.attempts, err), reasonOf(err))
+	return e.exec(ctx, e.st.SendLater, e.cfg.Name, s.workflow, s.run, s.step, s.attempts, e.backoff(s.attempts, err), reasonOf(err))
+}
+
+// isRefusal says whether the provider itself, with a code of its own, refuses
+// the request. A bare 4xx may be a gateway's in between.
+func isRefusal(err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	return ok && e.Class == client.ClassRequest && e.Code != "" && !errors.Is(err, client.ErrInProgress) && !errors.Is(err, client.ErrUncertain)
 }
 
 // reasonOf is what a row keeps of an error: never a stranger's text.
@@ -120,7 +126,7 @@ func (l *ledger) lockSend(ctx context.Context, s *sendRow, thread string) (*work
 	if err != nil || w == nil {
 		return nil, nil, err
 	}
-	now, err := oneOf(ctx, l.tx, scanSend, l.e.st.sendLock, l.e.cfg.Name, s.workflow, s.run, s.step)
+	now, err := oneOf(ctx, l.tx, scanSend, l.e.st.SendLock, l.e.cfg.Name, s.workflow, s.run, s.step)
 	if err != nil || now == nil || now.state != sendPlanned && now.state != sendHeld {
 		return w, nil, err
 	}
@@ -128,7 +134,7 @@ func (l *ledger) lockSend(ctx context.Context, s *sendRow, thread string) (*work
 }
 
 func (l *ledger) settleSend(ctx context.Context, s *sendRow, to string, out client.Outcome, why string) error {
-	_, err := l.tx.Exec(ctx, l.e.st.sendSettle, l.e.cfg.Name, s.workflow, s.run, s.step, to, out.Message, out.Thread, out.Approval, why)
+	_, err := l.tx.Exec(ctx, l.e.st.SendSettle, l.e.cfg.Name, s.workflow, s.run, s.step, to, out.Message, out.Thread, out.Approval, why)
 	return err
 }
 
@@ -165,7 +171,7 @@ func (l *ledger) noteAbout(ctx context.Context, inbox, message string) error {
 	if message == "" {
 		return nil
 	}
-	rows, err := rowsOf(ctx, l.tx, scanMail, l.e.st.mailAbout, l.e.cfg.Name, inbox, message)
+	rows, err := rowsOf(ctx, l.tx, scanMail, l.e.st.MailAbout, l.e.cfg.Name, inbox, message)
 	if err != nil || len(rows) == 0 {
 		return err
 	}

@@ -105,12 +105,12 @@ func (e *Engine) start(ctx context.Context, tx sqldb.Tx, s Start) (string, error
 func (l *ledger) create(ctx context.Context, s Start, counterparty string, saved []byte) (*workflowRow, error) {
 	w := &workflowRow{id: s.ID, run: rand.Text(), kind: s.Kind, inbox: s.Inbox, counterparty: counterparty, saved: saved}
 	args := []any{l.e.cfg.Name, w.id, w.run, w.kind, w.inbox, w.counterparty, StatusRunnable, saved}
-	n, err := l.tx.Exec(ctx, l.e.st.workflowInsert, args...)
+	n, err := l.tx.Exec(ctx, l.e.st.WorkflowInsert, args...)
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 {
-		old, err := oneOf(ctx, l.tx, scanWorkflow, l.e.st.workflowLock, l.e.cfg.Name, w.id)
+		old, err := oneOf(ctx, l.tx, scanWorkflow, l.e.st.WorkflowLock, l.e.cfg.Name, w.id)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func (l *ledger) create(ctx context.Context, s Start, counterparty string, saved
 			return nil, ErrExists
 		}
 		w.Gen = old.Gen + 1
-		if _, err := l.tx.Exec(ctx, l.e.st.workflowRestart, args...); err != nil {
+		if _, err := l.tx.Exec(ctx, l.e.st.WorkflowRestart, args...); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +143,7 @@ func (l *ledger) plan(ctx context.Context, w *workflowRow, next Next, answering 
 	}
 	list, _ := json.Marshal(recipients) // strings always marshal
 	step := w.Step + 1
-	_, err = l.tx.Exec(ctx, l.e.st.sendInsert, l.e.cfg.Name, w.id, w.run, step, w.run+"-"+strconv.FormatInt(step, 10), w.inbox, sealed.ReplyTo,
+	_, err = l.tx.Exec(ctx, l.e.st.SendInsert, l.e.cfg.Name, w.id, w.run, step, w.run+"-"+strconv.FormatInt(step, 10), w.inbox, sealed.ReplyTo,
 		sealed.Body, hashOf(sealed.Body), string(list), next.send.Subject, answering)
 	l.history = append(l.history, sqldb.Rows{{"workflow": w.id, "run": w.run, "what": "planned", "step": step, "detail": ""}}...)
 	return err
@@ -184,7 +184,7 @@ const (
 // tell gives the workflow an input that is no event. The same event ID again
 // is no second input.
 func (l *ledger) tell(ctx context.Context, w *workflowRow, m *mailRow, by string) error {
-	n, err := l.tx.Exec(ctx, l.e.st.mailTell, l.e.cfg.Name, l.e.stream, m.eventID, m.kind, m.inbox, w.id, w.run, w.Step, by, m.reason, m.data)
+	n, err := l.tx.Exec(ctx, l.e.st.MailTell, l.e.cfg.Name, l.e.stream, m.eventID, m.kind, m.inbox, w.id, w.run, w.Step, by, m.reason, m.data)
 	if err != nil || n == 0 {
 		return err
 	}

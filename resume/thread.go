@@ -24,7 +24,7 @@ func (l *ledger) adopt(ctx context.Context, inbox, thread string, w *workflowRow
 // takeAlong places a bound thread's unplaced mail, and what is in review and
 // no person has decided.
 func (l *ledger) takeAlong(ctx context.Context, inbox, thread string, w *workflowRow) error {
-	waiting, err := rowsOf(ctx, l.tx, scanMail, l.e.st.threadMail, l.e.cfg.Name, l.e.stream, inbox, thread)
+	waiting, err := rowsOf(ctx, l.tx, scanMail, l.e.st.ThreadMail, l.e.cfg.Name, l.e.stream, inbox, thread)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (l *ledger) placeFound(m *mailRow, w *workflowRow, matchedBy string) {
 // but Undo.
 func (l *ledger) bind(ctx context.Context, inbox, thread string, w *workflowRow, matchedBy string) (conflict string, err error) {
 	args := []any{l.e.cfg.Name, l.e.stream, inbox, thread, w.id, w.run, matchedBy}
-	n, err := l.tx.Exec(ctx, l.e.st.threadInsert, args...)
+	n, err := l.tx.Exec(ctx, l.e.st.ThreadInsert, args...)
 	if err != nil {
 		return "", err
 	}
@@ -75,14 +75,14 @@ func (l *ledger) bind(ctx context.Context, inbox, thread string, w *workflowRow,
 	if held != nil && held.id != w.id {
 		l.record(held, "thread", thread+" moved to "+w.id)
 	}
-	_, err = l.tx.Exec(ctx, l.e.st.threadMove, args...)
+	_, err = l.tx.Exec(ctx, l.e.st.ThreadMove, args...)
 	return "", err
 }
 
 // owner is a thread's owner; zero if there is none.
 func (l *ledger) owner(ctx context.Context, inbox, thread string) (owner, error) {
 	var o owner
-	err := sqldb.One(ctx, l.tx, l.e.st.threadOwner, []any{l.e.cfg.Name, l.e.stream, inbox, thread}, &o.workflow, &o.run)
+	err := sqldb.One(ctx, l.tx, l.e.st.ThreadOwner, []any{l.e.cfg.Name, l.e.stream, inbox, thread}, &o.workflow, &o.run)
 	if errors.Is(err, sqldb.ErrNoRows) {
 		err = nil
 	}

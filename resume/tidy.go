@@ -31,10 +31,10 @@ func (e *Engine) tidyOnce(ctx context.Context) error {
 		query string
 		args  []any
 	}{
-		{e.st.pruneBodies, []any{e.cfg.Name, -e.cfg.ReplayWindow}},
-		{e.st.pruneUnclaimed, []any{e.cfg.Name, -unclaimedFor, tidyBatch}},
-		{e.st.pruneHistory, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
-		{e.st.pruneWorkflows, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
+		{e.st.PruneBodies, []any{e.cfg.Name, -e.cfg.ReplayWindow}},
+		{e.st.PruneUnclaimed, []any{e.cfg.Name, -unclaimedFor, tidyBatch}},
+		{e.st.PruneHistory, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
+		{e.st.PruneWorkflows, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
 	} {
 		if err := e.exec(ctx, job.query, job.args...); err != nil {
 			return err
@@ -53,14 +53,14 @@ func (e *Engine) Forget(ctx context.Context, addr string) error {
 		return fmt.Errorf("%w: not an e-mail address", Err)
 	}
 	return e.db.Tx(ctx, func(tx sqldb.Tx) error {
-		live, err := (&ledger{e: e, tx: tx}).count(ctx, e.st.forgetLive, e.cfg.Name, a)
+		live, err := (&ledger{e: e, tx: tx}).count(ctx, e.st.ForgetLive, e.cfg.Name, a)
 		if err != nil {
 			return err
 		}
 		if live > 0 {
 			return ErrNotOver
 		}
-		for _, q := range []string{e.st.forgetSends, e.st.forgetMail, e.st.forgetWorkflows} {
+		for _, q := range []string{e.st.ForgetSends, e.st.ForgetMail, e.st.ForgetWorkflows} {
 			if _, err := tx.Exec(ctx, q, e.cfg.Name, a); err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ import (
 func (e *Engine) claim(ctx context.Context, n int) (claimed []*workflowRow, more bool, err error) {
 	err = e.inTx(ctx, func(l *ledger) error {
 		claimed = nil
-		rows, err := rowsOf(ctx, l.tx, scanWorkflow, e.st.workflowDue, e.cfg.Name, n)
+		rows, err := rowsOf(ctx, l.tx, scanWorkflow, e.st.WorkflowDue, e.cfg.Name, n)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -47,7 +47,7 @@ func (e *Engine) claim(ctx context.Context, n int) (claimed []*workflowRow, more
 // stream's sweeper stored it. Without a sweeper the clock decides.
 func (l *ledger) through(ctx context.Context) (time.Time, error) {
 	var through time.Time
-	err := sqldb.One(ctx, l.tx, l.e.st.through, []any{l.e.stream}, &through)
+	err := sqldb.One(ctx, l.tx, l.e.st.Through, []any{l.e.stream}, &through)
 	if errors.Is(err, sqldb.ErrNoRows) {
 		return l.now, nil
 	}
@@ -107,11 +107,11 @@ func (e *Engine) beat(ctx context.Context) error {
 	}
 	var rows sqldb.Rows
 	for _, k := range held {
-		rows = append(rows, map[string]any{"id": k.id, "gen": k.gen})
+		rows = append(rows, map[string]any{"held": k.id, "held_gen": k.gen})
 	}
 	alive := map[runKey]bool{}
 	err := e.db.Tx(ctx, func(tx sqldb.Tx) error {
-		return tx.Query(ctx, e.st.workflowBeat, []any{e.cfg.Name, rows, e.cfg.Lease}, func(scan sqldb.Scan) error {
+		return tx.Query(ctx, e.st.WorkflowBeat, []any{e.cfg.Name, rows, e.cfg.Lease}, func(scan sqldb.Scan) error {
 			var k runKey
 			err := scan(&k.id, &k.gen)
 			alive[k] = true
@@ -217,7 +217,7 @@ func (e *Engine) call(ctx context.Context, run *Run) (next Next, err error) {
 // fenced locks the workflow in the run's own generation: ErrLeaseLost if
 // another worker has claimed it since.
 func (l *ledger) fenced(ctx context.Context, w *workflowRow) (*workflowRow, error) {
-	row, err := oneOf(ctx, l.tx, scanWorkflow, l.e.st.workflowFenced, l.e.cfg.Name, w.id, w.run, w.Gen)
+	row, err := oneOf(ctx, l.tx, scanWorkflow, l.e.st.WorkflowFenced, l.e.cfg.Name, w.id, w.run, w.Gen)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func (l *ledger) commit(ctx context.Context, run *Run, next Next, saved []byte, 
 		return err
 	}
 	if next.saves {
-		if _, err := l.tx.Exec(ctx, l.e.st.workflowState, l.e.cfg.Name, w.id, saved); err != nil {
+		if _, err := l.tx.Exec(ctx, l.e.st.WorkflowState, l.e.cfg.Name, w.id, saved); err != nil {
 			return err
 		}
 	}
@@ -333,7 +333,7 @@ func (l *ledger) consume(ctx context.Context, w *workflowRow, accepted []*loaded
 	for i, a := range accepted {
 		rows = append(rows, map[string]any{"id": a.row.id, "position": i, "proof": a.row.proof})
 	}
-	n, err := l.tx.Exec(ctx, l.e.st.mailConsume, w.Gen, rows)
+	n, err := l.tx.Exec(ctx, l.e.st.MailConsume, w.Gen, rows)
 	if err == nil && n != int64(len(accepted)) {
 		err = errNotMine // one was taken away by a person meanwhile
 	}

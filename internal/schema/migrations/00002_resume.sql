@@ -9,7 +9,7 @@ create table {s}workflows (
     inbox         {id} not null,
     counterparty  {id} not null,                -- normalised address
     status        text not null,
-    step          bigint not null,              -- sends planned
+    step          bigint not null default 0,              -- sends planned
     arrived       bigint not null default 0,    -- inputs placed
     consumed      bigint not null default 0,    -- inputs consumed, or taken away again
     gen           bigint not null default 0,    -- raised by every claim
