@@ -52,7 +52,7 @@ func (s *Server) listEvents(x *exchange) answer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.Has("cursor") && len(s.events) > 0 && after+1 < s.events[0].seq {
+	if q.Has("cursor") && len(s.events) > 0 && after < s.events[0].seq-1 {
 		return failure(http.StatusGone, codeCursorExpired, "the cursor lies before the oldest event")
 	}
 	return answer{status: http.StatusOK, body: s.eventPage(x.key, after, limit)}
