@@ -158,50 +158,6 @@ func (s *Server) Drain(ctx context.Context) int {
 	return total
 }
 
-// claim takes the next delivery that is due; nil if there is none.
-func (s *Server) claim() *delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.queue) > 0 && !s.queue[0].due.After(s.Now()) {
-		d := heap.Pop(&s.queue).(*delivery)
-		if d.state == StatePending { // it may have been cancelled
-			d.state = StateRunning
-			return d
-		}
-	}
-	return nil
-}
-
-// claimBehind takes what waits for another event when there is no other.
-func (s *Server) claimBehind() []*delivery {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []*delivery
-	for _, d := range s.queue {
-		if d.behind && d.state == StatePending && !d.due.Add(-reorderGrace).After(s.Now()) {
-			out = append(out, d)
-		}
-	}
-	for _, d := range out {
-		s.queue.remove(d)
-		d.state = StateRunning
-	}
-	return out
-}
-
-// nextDue is when the next attempt falls due; false if none is pending.
-func (s *Server) nextDue() (time.Time, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.queue) > 0 && s.queue[0].state != StatePending {
-		heap.Pop(&s.queue)
-	}
-	if len(s.queue) == 0 {
-		return time.Time{}, false
-	}
-	return s.queue[0].due, true
-}
-
 // attempt makes one signed POST and settles what it means.
 func (s *Server) attempt(ctx context.Context, d *delivery) {
 	s.mu.Lock()
@@ -245,7 +201,7 @@ func (s *Server) post(ctx context.Context, t http.RoundTripper, url, id string, 
 	if err != nil {
 		return 0, ""
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // all that counts has been read
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
 		return 0, ""
@@ -282,49 +238,4 @@ func terminal(status int) bool {
 		return false
 	}
 	return status >= 400 && status < 500
-}
-
-// letPass frees the deliveries that waited for d to pass them. It is called
-// with mu held.
-func (s *Server) letPass(d *delivery) {
-	if !s.reordered {
-		return
-	}
-	freed := false
-	for _, other := range s.queue {
-		if other.behind && other.endpoint == d.endpoint && other.event.id != d.event.id {
-			other.behind, other.due, freed = false, s.Now(), true
-		}
-	}
-	if freed {
-		heap.Init(&s.queue)
-		s.poke()
-	}
-}
-
-// queue is a heap of deliveries by due time, then by creation.
-type queue []*delivery
-
-func (q queue) Len() int { return len(q) }
-
-func (q queue) Less(i, j int) bool {
-	if !q[i].due.Equal(q[j].due) {
-		return q[i].due.Before(q[j].due)
-	}
-	return q[i].order < q[j].order
-}
-
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(*delivery)) }
-
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
-
-func (q *queue) remove(d *delivery) {
-	if i := slices.Index(*q, d); i >= 0 {
-		heap.Remove(q, i)
-	}
 }

@@ -163,8 +163,13 @@ func TestUndocumentedRequests(t *testing.T) {
 	t.Parallel()
 	srv, api := setup(t, efatest.Config{})
 	for _, c := range [][2]string{
-		{"GET", "/messages"}, {"DELETE", "/events"}, {"HEAD", "/events"}, {"GET", "/events/"}, {"GET", "//events"},
-		{"GET", "/inboxes/ibx_main/messages"}, {"POST", "/events"},
+		{"GET", "/messages"},
+		{"DELETE", "/events"},
+		{"HEAD", "/events"},
+		{"GET", "/events/"},
+		{"GET", "//events"},
+		{"GET", "/inboxes/ibx_main/messages"},
+		{"POST", "/events"},
 	} {
 		require.Equal(t, 404, api.must(c[0], c[1], "").status, "%v", c)
 	}

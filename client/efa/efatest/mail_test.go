@@ -133,3 +133,23 @@ func TestSimulatedInboundAlwaysOpensAThread(t *testing.T) {
 	live.Inbound(efatest.Mail{})
 	require.Equal(t, false, live.Events()[0].Data["simulated"])
 }
+
+func TestAMessageAnnouncedAgainHasAnotherEvent(t *testing.T) {
+	t.Parallel()
+	srv, api := setup(t, efatest.Config{})
+	first := srv.Inbound(efatest.Mail{})
+	second := srv.Announce(first.MessageID)
+	require.NotEqual(t, first.EventID, second.EventID)
+	rows := api.events("").data()
+	require.Equal(t, rows[0]["data"], rows[1]["data"])
+	require.EqualValues(t, 2, srv.Head())
+}
+
+func TestAStatusThatOnlyTheListingSays(t *testing.T) {
+	t.Parallel()
+	srv, api := setup(t, efatest.Config{})
+	sent := api.send("k", hello)
+	srv.SetStatus(sent.str("message_id"), "bounced")
+	require.NotContains(t, srv.DeliveryUpdate(sent.str("message_id"), "").Data, "status")
+	require.Equal(t, "bounced", api.thread(sent.str("thread_id"), "").data()[0]["status"])
+}

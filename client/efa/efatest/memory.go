@@ -39,17 +39,18 @@ func (t memoryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.status == 0 {
 		return nil, errBrokenOff
 	}
-	stopRead := context.AfterFunc(r.Context(), func() { w.body.finish(context.Cause(r.Context())) })
+	ended := r.Context()
+	stopRead := context.AfterFunc(ended, func() { w.body.finish(context.Cause(ended)) }) //nolint:contextcheck // it reads that context
 	return w.response(r, func() { stopRead(); cancel() }), nil
 }
 
 func (t memoryTransport) serve(w *memoryWriter, r *http.Request, cancel context.CancelFunc) {
 	defer cancel()
-	defer r.Body.Close()
+	defer func() { _ = r.Body.Close() }() // as a transport must
 	defer func() {
 		p := recover()
 		if p != nil && p != http.ErrAbortHandler { //nolint:errorlint // the documented sentinel panic value
-			log.Printf("efatest: panic serving %s: %v\n%s", r.URL.Path, p, debug.Stack())
+			log.Printf("efatest: panic in a handler: %v\n%s", p, debug.Stack())
 		}
 		w.end(p != nil)
 	}()

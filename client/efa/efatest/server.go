@@ -112,7 +112,7 @@ func Start(cfg Config) (*Server, error) {
 }
 
 func (s *Server) listen() error {
-	l, err := net.Listen("tcp", s.cfg.Addr)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", s.cfg.Addr)
 	if err != nil {
 		return fmt.Errorf("efatest: listen: %w", err)
 	}

@@ -317,3 +317,17 @@ func TestRedeliverAndRetarget(t *testing.T) {
 	srv.Drain(t.Context())
 	require.Equal(t, a.pushes()[0].body, b.pushes()[0].body)
 }
+
+func TestTheDashboardControlsAWebhook(t *testing.T) {
+	t.Parallel()
+	srv, _, info, rc := hook(t, 204, efatest.Config{})
+	srv.Inbound(efatest.Mail{})
+	require.Equal(t, 1, srv.Disable(info.ID))
+	srv.Inbound(efatest.Mail{})
+	require.Equal(t, 0, srv.Enable(info.ID))
+	in := srv.Inbound(efatest.Mail{})
+	srv.Drain(t.Context())
+	require.Len(t, rc.pushes(), 1)
+	require.Equal(t, in.EventID, rc.pushes()[0].header.Get("webhook-id"))
+	require.Panics(t, func() { srv.Enable("whk_none") })
+}
