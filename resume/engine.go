@@ -123,32 +123,63 @@ func (e *SQLiteEngine) Route(ctx context.Context, tx *sql.Tx, fresh []events.Eve
 	return e.route(ctx, e.db.FromSQL(tx), fresh)
 }
 
-// Start begins a workflow in the caller's transaction and returns its ID. See
-// [Start] for the fields. An ID that a live workflow has is [ErrExists]; one
-// that a finished workflow had begins a new run. Call Wake after the commit.
+// Start begins a workflow in the caller's transaction, or in one of its own if
+// tx is nil, and returns its ID. See [Start] for the fields. An ID that a live
+// workflow has is [ErrExists]; one that a finished workflow had begins a new
+// run. Call Wake after committing a transaction of yours.
 func (e *PostgresEngine) Start(ctx context.Context, tx pgx.Tx, s Start) (string, error) {
+	if tx == nil {
+		return e.startAlone(ctx, s)
+	}
 	return e.start(ctx, e.db.FromPgx(tx), s)
 }
 
-// Start begins a workflow in the caller's transaction and returns its ID. See
-// [Start] for the fields. An ID that a live workflow has is [ErrExists]; one
-// that a finished workflow had begins a new run. Call Wake after the commit.
+// Start begins a workflow in the caller's transaction, or in one of its own if
+// tx is nil, and returns its ID. See [Start] for the fields. An ID that a live
+// workflow has is [ErrExists]; one that a finished workflow had begins a new
+// run. Call Wake after committing a transaction of yours.
 func (e *SQLiteEngine) Start(ctx context.Context, tx *sql.Tx, s Start) (string, error) {
+	if tx == nil {
+		return e.startAlone(ctx, s)
+	}
 	return e.start(ctx, e.db.FromSQL(tx), s)
 }
 
 // Signal gives a workflow an input of your own (a click, a payment) in the
-// caller's transaction. The same signal ID for the same run again is no second
-// input. data is handed to the step as it is.
+// caller's transaction, or in one of its own if tx is nil. The same signal ID
+// for the same run again is no second input. data is handed to the step as it
+// is.
 func (e *PostgresEngine) Signal(ctx context.Context, tx pgx.Tx, workflow, id string, data []byte) error {
+	if tx == nil {
+		return e.signalAlone(ctx, workflow, id, data)
+	}
 	return e.signal(ctx, e.db.FromPgx(tx), workflow, id, data)
 }
 
 // Signal gives a workflow an input of your own (a click, a payment) in the
-// caller's transaction. The same signal ID for the same run again is no second
-// input. data is handed to the step as it is.
+// caller's transaction, or in one of its own if tx is nil. The same signal ID
+// for the same run again is no second input. data is handed to the step as it
+// is.
 func (e *SQLiteEngine) Signal(ctx context.Context, tx *sql.Tx, workflow, id string, data []byte) error {
+	if tx == nil {
+		return e.signalAlone(ctx, workflow, id, data)
+	}
 	return e.signal(ctx, e.db.FromSQL(tx), workflow, id, data)
+}
+
+func (e *Engine) startAlone(ctx context.Context, s Start) (id string, err error) {
+	err = e.db.Tx(ctx, func(tx sqldb.Tx) error {
+		id, err = e.start(ctx, tx, s)
+		return err
+	})
+	e.Wake()
+	return id, err
+}
+
+func (e *Engine) signalAlone(ctx context.Context, workflow, id string, data []byte) error {
+	err := e.db.Tx(ctx, func(tx sqldb.Tx) error { return e.signal(ctx, tx, workflow, id, data) })
+	e.Wake()
+	return err
 }
 
 // Ready is nil if the schema is current and the provider accepts the
@@ -164,6 +195,13 @@ func (e *Engine) Ready(ctx context.Context) error {
 		return errors.New("resume: the provider refuses the credential")
 	}
 	return nil
+}
+
+// refused says whether the provider refused the credential so lately that it
+// is not asked again yet.
+func (e *Engine) refused() bool {
+	at := e.refuse.Load()
+	return at != 0 && time.Since(time.Unix(at, 0)) < patience
 }
 
 func (e *Engine) credential(ok bool) {

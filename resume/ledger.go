@@ -87,7 +87,12 @@ func (l *ledger) settle(m *mailRow, reason string) {
 
 // record writes a line of the workflow's timeline.
 func (l *ledger) record(w *workflowRow, what, detail string) {
-	l.history = append(l.history, map[string]any{"workflow": w.id, "run": w.run, "what": what, "step": w.Step, "detail": detail})
+	l.history = append(l.history, map[string]any{"workflow": w.id, "run": w.run, "event_id": "", "what": what, "step": w.Step, "detail": detail})
+}
+
+// decided writes a person's decision about mail.
+func (l *ledger) decided(m *mailRow, what, detail string) {
+	l.history = append(l.history, map[string]any{"workflow": m.target, "run": m.run, "event_id": m.eventID, "what": what, "step": m.step, "detail": detail})
 }
 
 // snapshot keeps the newest delivery state of a message of ours.

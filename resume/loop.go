@@ -46,8 +46,18 @@ func (e *Engine) Run(ctx context.Context) error {
 	loops.Go(func() {
 		e.loop(ctx, "work", e.bells.work, e.st.WorkflowIsDue, func() (bool, error) { return e.dispatch(ctx, hard, slots, &steps) })
 	})
-	loops.Go(func() { e.loop(ctx, "send", e.bells.send, e.st.SendIsDue, func() (bool, error) { return e.send(ctx) }) })
-	loops.Go(func() { e.loop(ctx, "match", e.bells.match, e.st.MailIsDue, func() (bool, error) { return e.match(ctx) }) })
+	loops.Go(func() {
+		e.loop(ctx, "send", e.bells.send, e.st.SendIsDue, func() (bool, error) {
+			n, err := e.send(ctx, hard, e.cfg.Senders)
+			return n == e.cfg.Senders, err
+		})
+	})
+	loops.Go(func() {
+		e.loop(ctx, "match", e.bells.match, e.st.MailIsDue, func() (bool, error) {
+			n, err := e.match(ctx, hard, matchBatch)
+			return n == matchBatch, err
+		})
+	})
 	loops.Go(func() { e.tidy(ctx) })
 	loops.Go(func() { e.listen(ctx) })
 	loops.Go(func() { e.notify(ctx) })
@@ -57,8 +67,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	heart.Go(func() { e.heartbeat(beating) })
 
 	<-ctx.Done()
-	loops.Wait()
-	e.drain(&steps, stop)
+	e.drain(&loops, &steps, stop)
 	rest()
 	heart.Wait()
 	return nil
@@ -134,10 +143,11 @@ func (e *Engine) dispatch(ctx, hard context.Context, slots chan struct{}, steps 
 	return more && err == nil, err
 }
 
-// drain waits for the running steps, and stops them once Drain has passed.
-func (e *Engine) drain(steps *sync.WaitGroup, stop context.CancelCauseFunc) {
+// drain waits for what is under way, and stops it once Drain has passed.
+func (e *Engine) drain(loops, steps *sync.WaitGroup, stop context.CancelCauseFunc) {
 	done := make(chan struct{})
 	go func() {
+		loops.Wait()
 		steps.Wait()
 		close(done)
 	}()

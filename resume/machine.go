@@ -39,6 +39,7 @@ type state struct {
 	TimedOut bool          // the present run is the deadline's
 	Timeouts int64         // deadlines fired since the last input
 	Attempts int64         // runs failed in a row
+	Stalls   int64         // runs in a row that the provider did not let begin
 	Error    string
 }
 
@@ -111,7 +112,7 @@ func (s state) claim(now, through time.Time, lease time.Duration, maxAttempts in
 
 // yield ends a run that had nothing to do, or nothing it could do before next.
 func (s state) yield(now, next time.Time) state {
-	s.Attempts = 0
+	s.Attempts, s.Stalls = 0, 0
 	s = s.release(now)
 	if s.Status == StatusRunnable && next.After(s.Due) {
 		s.Due = next
@@ -129,7 +130,7 @@ func (s state) outrun(arrived int64) bool { return s.TimedOut && s.Arrived > arr
 // commit ends a run that took n inputs.
 func (s state) commit(next Next, n int64, now time.Time) state {
 	s.Consumed += n
-	s.Attempts, s.Kick, s.Error = 0, false, ""
+	s.Attempts, s.Stalls, s.Kick, s.Error = 0, 0, false, ""
 	switch {
 	case n > 0:
 		s.Timeouts = 0
@@ -197,6 +198,15 @@ func (s state) fail(why string, now time.Time, backoff time.Duration, maxAttempt
 	if s.Attempts++; s.Attempts >= maxAttempts {
 		return s.review(why)
 	}
+	s.Status, s.Due, s.Error = StatusRunnable, now.Add(backoff), why
+	return s
+}
+
+// stall ends a run whose inputs could not be loaded: the provider's trouble,
+// not the step's, so no number of them is too many.
+func (s state) stall(why string, now time.Time, backoff time.Duration) state {
+	s.TimedOut = false
+	s.Stalls++
 	s.Status, s.Due, s.Error = StatusRunnable, now.Add(backoff), why
 	return s
 }

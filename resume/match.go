@@ -3,7 +3,6 @@ package resume
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,47 +20,50 @@ const (
 	// outcomeWait is how long mail waits for sends of its inbox, begun before
 	// it, whose outcome would tell its thread.
 	outcomeWait = time.Hour
-	// lagWait is how long a message may be missing from the provider's listing
-	// before each new try waits long.
-	maxMatchBackoff = time.Minute
 )
 
-// match takes one batch of unplaced mail; more says there may be another.
-func (e *Engine) match(ctx context.Context) (more bool, err error) {
-	rows, err := claimOf(ctx, e.db, scanMail, e.st.MailUnplaced, e.cfg.Name, matchBatch, matchLease)
+// soon is when to look again for what others are about to bring: 250 ms,
+// doubling to a minute.
+func soon(n int64) time.Duration { return min(250*time.Millisecond<<min(n, 10), time.Minute) }
+
+// match looks at up to n unplaced mails and says how many there were. The reads
+// live on hard, which outlives ctx.
+func (e *Engine) match(ctx, hard context.Context, n int) (int, error) {
+	if e.refused() {
+		return 0, nil
+	}
+	rows, err := claimOf(ctx, e.db, scanMail, e.st.MailUnplaced, e.cfg.Name, n, matchLease)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	each(rows, matchers, func(m *mailRow) {
-		if err := e.matchOne(ctx, m); err != nil && ctx.Err() == nil {
+		if err := e.matchOne(hard, m); err != nil && hard.Err() == nil {
 			e.log.WarnContext(ctx, "matching failed", "event", m.eventID, "error", err)
-			e.retryMail(ctx, m, err)
+			e.retryMail(hard, m, err)
 		}
 	})
-	return len(rows) == matchBatch, nil
+	return len(rows), nil
 }
 
 // retryMail sets when an unplaced row is looked at again.
 func (e *Engine) retryMail(ctx context.Context, m *mailRow, cause error) {
-	wait := e.backoff(m.attempts, cause)
+	wait := e.backoff(e.readBase(), m.attempts, cause)
+	if isMissing(cause) { // listings lag for moments, rarely for long
+		wait = soon(m.attempts)
+	}
 	if err := e.exec(ctx, e.st.MailRetry, m.id, wait); err != nil {
 		e.log.WarnContext(ctx, "a retry could not be stored; its lease runs out by itself", "event", m.eventID, "error", err)
 	}
 }
 
 func (e *Engine) matchOne(ctx context.Context, m *mailRow) error {
-	if m.kind == events.KindReceived {
+	switch m.kind {
+	case events.KindReceived:
 		return e.matchReceived(ctx, m)
+	case events.KindQueued:
+		return e.matchQueued(ctx, m)
 	}
-	return e.inTx(ctx, func(l *ledger) error {
-		if err := l.stillUnplaced(ctx, m); err != nil {
-			return ignore(err, errNotMine)
-		}
-		if m.kind == events.KindQueued {
-			return l.matchQueued(ctx, m)
-		}
-		return l.matchAbout(ctx, m)
-	})
+	return e.matchAbout(ctx, m)
 }
 
 // matchReceived places a message: by its thread if that is known by now, else
@@ -97,7 +99,7 @@ func (l *ledger) placeByThread(ctx context.Context, m *mailRow) (bool, error) {
 		return false, err
 	}
 	w, o, err := l.lockOwner(ctx, m.inbox, m.thread)
-	if err != nil || w == nil {
+	if err != nil || o.workflow == "" {
 		return false, err
 	}
 	if err := l.stillUnplaced(ctx, m); err != nil {
@@ -203,7 +205,7 @@ func (l *ledger) open(ctx context.Context, m *mailRow) (bool, error) {
 	if err != nil || n == 0 {
 		return false, err
 	}
-	m.due = l.now.Add(min(l.e.backoff(m.attempts, nil), l.e.cfg.SendRetryAfter))
+	m.due = l.now.Add(min(soon(m.attempts), l.e.cfg.SendRetryAfter))
 	l.mail = append(l.mail, m)
 	return true, nil
 }
@@ -230,104 +232,6 @@ func (e *Engine) notAReply(inbox string, msg client.Message, from string) string
 func isDaemon(from string) bool {
 	local, _, _ := strings.Cut(from, "@")
 	return local == "mailer-daemon" || local == "postmaster"
-}
-
-// matchAbout places an event about a message or approval that was not known as
-// ours when it came.
-func (l *ledger) matchAbout(ctx context.Context, m *mailRow) error {
-	k, err := l.lookUp(ctx, []events.Event{{
-		Kind: m.kind, Inbox: m.inbox, Message: m.message, Approval: m.approval,
-	}})
-	if err != nil {
-		return err
-	}
-	l.place(m, k)
-	if m.place == placeUnplaced {
-		if open, err := l.open(ctx, m); err != nil || open {
-			return err
-		}
-		l.settle(m, "not_ours")
-		return nil
-	}
-	l.mail = append(l.mail, m)
-	return l.applied(ctx, m, k)
-}
-
-// matchQueued: a message was taken for sending. It is one whose acceptance we
-// know, or confirms a send that was held, or is not ours.
-func (l *ledger) matchQueued(ctx context.Context, m *mailRow) error {
-	if m.thread != "" {
-		if err := l.e.lockKeys(ctx, l.tx, l.e.threadKey(m.inbox, m.thread)); err != nil {
-			return err
-		}
-	}
-	sent, err := l.sent(ctx, []map[string]any{{"inbox": m.inbox, "message": m.message}})
-	if err != nil {
-		return err
-	}
-	if len(sent) > 0 {
-		l.settle(m, "noted")
-		return nil
-	}
-	if open, err := l.open(ctx, m); err != nil || open {
-		return err
-	}
-	held, err := rowsOf(ctx, l.tx, scanSend, l.e.st.SendsHeld, l.e.cfg.Name, m.inbox)
-	if err != nil {
-		return err
-	}
-	if len(held) == 0 {
-		l.settle(m, "not_ours")
-		return nil
-	}
-	return l.confirmHeld(ctx, m, held)
-}
-
-// confirmHeld finds the held send that a queued message is: on the thread of a
-// workflow that has one, else by recipients and subject, which the approval is
-// bound to.
-func (l *ledger) confirmHeld(ctx context.Context, m *mailRow, held []*sendRow) error {
-	o, err := l.owner(ctx, m.inbox, m.thread)
-	if err != nil {
-		return err
-	}
-	msg, err := l.e.find(ctx, m.inbox, m.thread, m.message)
-	if err != nil {
-		return err
-	}
-	var fit []*sendRow
-	for _, s := range held {
-		if o.workflow != "" && (owner{s.workflow, s.run}) != o {
-			continue
-		}
-		if o.workflow != "" && s.replyTo != "" || sameMail(s, msg) {
-			fit = append(fit, s)
-		}
-	}
-	switch len(fit) {
-	case 0:
-		l.settle(m, "not_ours")
-		return nil
-	case 1:
-		l.settle(m, "noted")
-		return l.acceptSend(ctx, fit[0], client.Outcome{Message: m.message, Thread: m.thread, Approval: fit[0].approval})
-	}
-	var ids []string
-	for _, s := range fit {
-		ids = append(ids, s.workflow)
-	}
-	l.review(m, ReasonSeveralCandidates, ids)
-	return nil
-}
-
-func sameMail(s *sendRow, msg client.Message) bool {
-	to := []string{}
-	for _, a := range msg.To {
-		if n, err := client.NormalizeAddress(a.Text()); err == nil {
-			to = append(to, n)
-		}
-	}
-	return s.subject == msg.Subject.Text() && slices.Equal(slices.Sorted(slices.Values(to)), slices.Sorted(slices.Values(s.recipients)))
 }
 
 // find reads a message's line in its thread's listing.

@@ -68,43 +68,118 @@ func (e *Engine) candidatesOf(ctx context.Context, m *mailRow) ([]Candidate, err
 // that somebody handled otherwise is a [*HandledError], a workflow that is
 // over [ErrTerminal], one unknown [ErrNotFound]. by names the person.
 //
-// Bind also moves mail that was bound before and not consumed yet, if the
-// person who did so undoes it first.
+// Messages that the engine settled by itself (a policy, an echo, a delivery
+// notice) can be bound too.
 func (e *Engine) Bind(ctx context.Context, eventID, workflow, by string) error {
-	err := e.inTx(ctx, func(l *ledger) error { return l.bindMail(ctx, eventID, workflow, by) })
+	return e.decide(ctx, eventID, workflow, func(l *ledger, m *mailRow, w *workflowRow) error {
+		if m.decision == "bind" && m.target == workflow && m.place != placeReview {
+			return nil
+		}
+		if !bindable(m) {
+			return handledBefore(m)
+		}
+		return l.bindMail(ctx, m, w, by)
+	})
+}
+
+// Rebind moves mail that a person bound from its workflow to another, while
+// the hold lasts; later it is [ErrTooLate].
+func (e *Engine) Rebind(ctx context.Context, eventID, workflow, by string) error {
+	return e.decide(ctx, eventID, workflow, func(l *ledger, m *mailRow, w *workflowRow) error {
+		if m.decision == "bind" && m.target == workflow && m.place != placeReview {
+			return nil
+		}
+		if err := l.unbind(ctx, m, by); err != nil {
+			return err
+		}
+		return l.bindMail(ctx, m, w, by)
+	})
+}
+
+// Undo takes a decision back: a bind while its hold lasts, a dismissal at any
+// time. The mail is in the queue again, as before. Later it is [ErrTooLate].
+func (e *Engine) Undo(ctx context.Context, eventID, by string) error {
+	return e.decide(ctx, eventID, "", func(l *ledger, m *mailRow, _ *workflowRow) error {
+		if m.place == placeReview {
+			return nil
+		}
+		if m.decision == "dismiss" {
+			l.review(m, m.reason, m.candidates)
+			l.decided(m, "undone", "by "+by)
+			return l.undecide(ctx, m)
+		}
+		return l.unbind(ctx, m, by)
+	})
+}
+
+// Dismiss settles mail that needs no answer, with a reason. The same again is
+// fine; mail that somebody handled otherwise is a [*HandledError].
+func (e *Engine) Dismiss(ctx context.Context, eventID, reason, by string) error {
+	return e.decide(ctx, eventID, "", func(l *ledger, m *mailRow, _ *workflowRow) error {
+		if m.decision == "dismiss" && m.place == placeSettled {
+			return nil
+		}
+		if m.place != placeReview {
+			return handledBefore(m)
+		}
+		m.place = placeSettled // reason and candidates stay, for Undo
+		l.mail = append(l.mail, m)
+		m.decision, m.target = "dismiss", ""
+		l.decided(m, "dismissed", "by "+by+": "+reason)
+		_, err := l.tx.Exec(ctx, e.st.MailDecide, m.id, m.decision, m.target, by)
+		return err
+	})
+}
+
+// Decisions is what people did with mail, oldest first.
+func (e *Engine) Decisions(ctx context.Context, eventID string) ([]Moment, error) {
+	return e.moments(ctx, e.st.HistoryEvent, e.cfg.Name, eventID)
+}
+
+// decide runs fn on mail and a workflow ("" for none) with every lock that a
+// decision needs, in order: the thread's key, the workflows, the mail.
+func (e *Engine) decide(ctx context.Context, eventID, workflow string, fn func(*ledger, *mailRow, *workflowRow) error) error {
+	err := e.inTx(ctx, func(l *ledger) error {
+		m, err := oneOf(ctx, l.tx, scanMail, e.st.MailRead, e.cfg.Name, eventID)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return ErrNotFound
+		}
+		if err := e.lockKeys(ctx, l.tx, e.threadKey(m.inbox, m.thread)); err != nil {
+			return err
+		}
+		if err := l.lock(ctx, workflow, m.target); err != nil {
+			return err
+		}
+		if m, err = oneOf(ctx, l.tx, scanMail, e.st.MailByEvent, e.cfg.Name, eventID); err != nil {
+			return err
+		}
+		return fn(l, m, l.workflows[workflow])
+	})
 	if err == nil {
 		e.Wake()
 	}
 	return err
 }
 
-func (l *ledger) bindMail(ctx context.Context, eventID, workflow, by string) error {
-	m, err := l.handled(ctx, eventID)
-	if err != nil {
-		return err
-	}
-	if err := l.e.lockKeys(ctx, l.tx, l.e.threadKey(m.inbox, m.thread)); err != nil {
-		return err
-	}
-	w, err := l.one(ctx, workflow)
-	if err != nil {
-		return err
-	}
-	if m, err = l.lockMail(ctx, m.eventID); err != nil {
-		return err
-	}
+// bindable: in the queue, or a message that the engine settled by a verdict of
+// its own that a person may know better.
+func bindable(m *mailRow) bool {
+	return m.place == placeReview || m.place == placeSettled && m.kind == events.KindReceived && !m.alias && m.decision == ""
+}
+
+func (l *ledger) bindMail(ctx context.Context, m *mailRow, w *workflowRow, by string) error {
 	switch {
-	case m.decision == "bind" && m.target == workflow && m.place != placeReview:
-		return nil
-	case m.place != placeReview:
-		return handledBefore(m)
 	case w == nil || w.inbox != m.inbox:
 		return ErrNotFound
 	case w.Status.Terminal():
 		return ErrTerminal
 	}
-	hold := l.now.Add(l.e.cfg.Hold)
-	l.input(m, w, matchedByPerson, hold)
+	reason, candidates := m.reason, m.candidates
+	l.input(m, w, matchedByPerson, l.now.Add(l.e.cfg.Hold))
+	m.reason, m.candidates = reason, candidates // for Undo
 	if m.thread != "" && m.kind == events.KindReceived {
 		conflict, err := l.adopt(ctx, m.inbox, m.thread, w, matchedByPerson)
 		if err != nil {
@@ -114,30 +189,31 @@ func (l *ledger) bindMail(ctx context.Context, eventID, workflow, by string) err
 			l.record(w, "conflict", "thread "+m.thread+" stays with "+conflict)
 		}
 	}
-	_, err = l.tx.Exec(ctx, l.e.st.MailDecide, m.id, "bind", w.id, by)
-	l.record(w, "bound", m.eventID+" by "+by)
+	m.decision, m.target = "bind", w.id
+	l.decided(m, "bound", "to "+w.id+" by "+by)
+	_, err := l.tx.Exec(ctx, l.e.st.MailDecide, m.id, m.decision, m.target, by)
 	return err
 }
 
-// handled reads a row without a lock, an alias as the row it stands for.
-func (l *ledger) handled(ctx context.Context, eventID string) (*mailRow, error) {
-	m, err := oneOf(ctx, l.tx, scanMail, l.e.st.MailRead, l.e.cfg.Name, eventID)
-	if err != nil {
-		return nil, err
+// unbind takes a bind back that no run has taken yet.
+func (l *ledger) unbind(ctx context.Context, m *mailRow, by string) error {
+	w := l.workflows[m.target]
+	if m.decision != "bind" || m.place != placeInput || w == nil || m.consumed || !m.due.After(l.now) {
+		return ErrTooLate
 	}
-	if m == nil {
-		return nil, ErrNotFound
+	if _, err := l.tx.Exec(ctx, l.e.st.ThreadDrop, l.e.cfg.Name, l.e.stream, m.inbox, m.thread, w.id); err != nil {
+		return err
 	}
-	return m, nil
+	w.state = w.takeAway(1, l.now)
+	l.decided(m, "unbound", "from "+w.id+" by "+by)
+	l.review(m, m.reason, m.candidates)
+	return l.undecide(ctx, m)
 }
 
-// lockMail reads a row under its lock.
-func (l *ledger) lockMail(ctx context.Context, eventID string) (*mailRow, error) {
-	m, err := oneOf(ctx, l.tx, scanMail, l.e.st.MailByEvent, l.e.cfg.Name, eventID)
-	if err == nil && m == nil {
-		err = ErrNotFound
-	}
-	return m, err
+func (l *ledger) undecide(ctx context.Context, m *mailRow) error {
+	m.decision, m.target = "", ""
+	_, err := l.tx.Exec(ctx, l.e.st.MailUndecide, m.id)
+	return err
 }
 
 func handledBefore(m *mailRow) error {
@@ -146,65 +222,6 @@ func handledBefore(m *mailRow) error {
 		h.Workflow, h.At = m.workflow, m.arrived
 	}
 	return h
-}
-
-// Dismiss settles mail that needs no answer, with a reason. The same again is
-// fine; mail that somebody handled otherwise is a [*HandledError].
-func (e *Engine) Dismiss(ctx context.Context, eventID, reason, by string) error {
-	return e.inTx(ctx, func(l *ledger) error {
-		m, err := l.lockMail(ctx, eventID)
-		switch {
-		case err != nil:
-			return err
-		case m.decision == "dismiss" && m.place == placeSettled:
-			return nil
-		case m.place != placeReview:
-			return handledBefore(m)
-		}
-		l.settle(m, "dismissed: "+reason)
-		_, err = l.tx.Exec(ctx, e.st.MailDecide, m.id, "dismiss", "", by)
-		return err
-	})
-}
-
-// Undo takes a decision back: a bind while its hold lasts, a dismissal at any
-// time. The mail is in the queue again, as before. Later it is [ErrTooLate].
-func (e *Engine) Undo(ctx context.Context, eventID, by string) error {
-	return e.inTx(ctx, func(l *ledger) error {
-		m, err := l.handled(ctx, eventID)
-		if err != nil {
-			return err
-		}
-		if err := l.e.lockKeys(ctx, l.tx, l.e.threadKey(m.inbox, m.thread)); err != nil {
-			return err
-		}
-		w, err := l.one(ctx, m.target)
-		if err != nil {
-			return err
-		}
-		if m, err = l.lockMail(ctx, eventID); err != nil {
-			return err
-		}
-		switch {
-		case m.place == placeReview:
-			return nil
-		case m.decision == "dismiss":
-		case m.decision != "bind" || w == nil || m.consumed || !m.due.After(l.now):
-			return ErrTooLate
-		default:
-			if _, err := l.tx.Exec(ctx, e.st.ThreadDrop, e.cfg.Name, e.stream, m.inbox, m.thread, w.id); err != nil {
-				return err
-			}
-			w.state = w.takeAway(1, l.now)
-			l.record(w, "unbound", m.eventID+" by "+by)
-		}
-		l.review(m, ReasonNoCandidate, m.candidates)
-		if m.target != "" {
-			m.candidates = []string{m.target}
-		}
-		_, err = l.tx.Exec(ctx, e.st.MailUndecide, m.id)
-		return err
-	})
 }
 
 // RunNow skips what a workflow waits for at our side: the hold of a bind, a
@@ -329,8 +346,11 @@ func (e *Engine) Timeline(ctx context.Context, id string) ([]Moment, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := rowsOf(ctx, e.db.Read(), func(scan sqldb.Scan, m *Moment) error { return scan(&m.At, &m.What, &m.Step, &m.Detail) },
-		e.st.HistoryOf, e.cfg.Name, w.ID, w.Run)
+	return e.moments(ctx, e.st.HistoryOf, e.cfg.Name, w.ID, w.Run)
+}
+
+func (e *Engine) moments(ctx context.Context, query string, args ...any) ([]Moment, error) {
+	rows, err := rowsOf(ctx, e.db.Read(), func(scan sqldb.Scan, m *Moment) error { return scan(&m.At, &m.What, &m.Step, &m.Detail) }, query, args...)
 	out := make([]Moment, len(rows))
 	for i, m := range rows {
 		out[i] = *m

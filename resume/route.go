@@ -48,11 +48,7 @@ func (e *Engine) used(fresh []events.Event) ([]events.Event, error) {
 			continue
 		}
 		switch ev.Kind {
-		case events.KindReceived:
-			if ev.Message != "" {
-				out = append(out, ev)
-			}
-		case events.KindQueued, events.KindDelivery, events.KindBounce, events.KindComplaint:
+		case events.KindReceived, events.KindQueued, events.KindDelivery, events.KindBounce, events.KindComplaint:
 			out = append(out, ev)
 		case events.KindApproval:
 			if ev.Decision == events.DecisionRejected {
@@ -193,6 +189,8 @@ func (l *ledger) place(m *mailRow, k known) {
 func (l *ledger) placeReceived(m *mailRow, o owner) {
 	w := l.workflows[o.workflow]
 	switch {
+	case m.message == "": // nothing to read it by
+		m.place, m.reason = placeReview, ReasonUnreadable
 	case w == nil: // not known, or moved after we locked: the matcher's
 	case w.live(o.run):
 		m.place, m.workflow, m.run, m.step, m.matchedBy = placeInput, w.id, w.run, w.Step, matchedByThread
@@ -202,9 +200,10 @@ func (l *ledger) placeReceived(m *mailRow, o owner) {
 }
 
 // placeAbout places an event about a send of ours: a failure is an input of
-// the workflow that sent it, all else is only noted.
+// the workflow that sent it, all else is only noted. A delivery that does not
+// say its state stays unplaced: the matcher reads it.
 func (l *ledger) placeAbout(m *mailRow, s *sendRow) {
-	if s == nil {
+	if s == nil || m.kind == events.KindDelivery && m.delivery == client.DeliveryUnknown {
 		return
 	}
 	w := l.workflows[s.workflow]
@@ -271,7 +270,7 @@ func (l *ledger) applied(ctx context.Context, m *mailRow, k known) error {
 	}
 	w.state = w.arrive(1, l.now)
 	l.record(w, "input", string(m.kind)+" "+m.eventID+" by "+m.matchedBy)
-	if s := k.approvals[m.approval]; m.kind == events.KindApproval && s != nil {
+	if s := k.approvals[m.approval]; m.kind == events.KindApproval && s != nil && s.state == sendHeld {
 		return l.refuse(ctx, w, s, "a person refused it")
 	}
 	return nil

@@ -15,18 +15,22 @@ import (
 // Senders drive planned sends to an outcome. A send is a leased row: its bytes
 // and key never change, so any sender may try it again at any time.
 
-// send attempts one batch of due sends; more says there may be another.
-func (e *Engine) send(ctx context.Context) (more bool, err error) {
-	rows, err := claimOf(ctx, e.db, scanSend, e.st.SendClaim, e.cfg.Name, e.cfg.Senders, e.cfg.SendRetryAfter)
+// send attempts up to n due sends and says how many there were. The attempts
+// live on hard, which outlives ctx.
+func (e *Engine) send(ctx, hard context.Context, n int) (int, error) {
+	if e.refused() {
+		return 0, nil
+	}
+	rows, err := claimOf(ctx, e.db, scanSend, e.st.SendClaim, e.cfg.Name, n, e.cfg.SendRetryAfter)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	each(rows, e.cfg.Senders, func(s *sendRow) {
-		if err := e.sendOne(ctx, s); err != nil && ctx.Err() == nil {
+		if err := e.sendOne(hard, s); err != nil && hard.Err() == nil {
 			e.log.WarnContext(ctx, "sending failed", "workflow", s.workflow, "step", s.step, "error", err)
 		}
 	})
-	return len(rows) == e.cfg.Senders, nil
+	return len(rows), nil
 }
 
 // sendOne makes one attempt and stores what came of it.
@@ -77,7 +81,7 @@ func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err
 		return err
 	}
 	// Nothing is settled: the same bytes under the same key again, later.
-	return e.exec(ctx, e.st.SendLater, e.cfg.Name, s.workflow, s.run, s.step, s.attempts, e.backoff(s.attempts, err), reasonOf(err))
+	return e.exec(ctx, e.st.SendLater, e.cfg.Name, s.workflow, s.run, s.step, s.attempts, e.backoff(e.cfg.SendRetryAfter, s.attempts, err), reasonOf(err))
 }
 
 // isRefusal says whether the provider itself, with a code of its own, refuses
@@ -95,24 +99,30 @@ func reasonOf(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// backoff is how long to wait after the n-th attempt: full jitter over a
-// doubling ceiling, capped at ten times SendRetryAfter. A Retry-After is
-// honoured up to 5 minutes; a refused credential is tried again in 5 minutes.
-func (e *Engine) backoff(n int64, err error) time.Duration {
-	const ceiling = 5 * time.Minute
+// patience is how long a refused credential is left alone, and the most that a
+// Retry-After is honoured.
+const patience = 5 * time.Minute
+
+// backoff is how long to wait after the n-th try in a row that failed with
+// err: base, doubling up to ten times SendRetryAfter, with jitter.
+func (e *Engine) backoff(base time.Duration, n int64, err error) time.Duration {
 	if after := client.RetryAfter(err); after > 0 {
-		return min(after, ceiling)
+		return min(after, patience)
 	}
 	if err != nil && client.ClassOf(err) == client.ClassCredential {
-		return ceiling
+		return patience
 	}
-	base := e.cfg.SendRetryAfter / 4
-	top := min(base<<min(max(n-1, 0), 20), 10*e.cfg.SendRetryAfter)
-	if top <= 0 {
-		top = 10 * e.cfg.SendRetryAfter
+	top := 10 * e.cfg.SendRetryAfter
+	for wait := base; n > 0 && wait < top; wait *= 2 {
+		if n--; n == 0 {
+			top = wait
+		}
 	}
 	return top/2 + time.Duration(rand.Int64N(int64(top/2)+1))
 }
+
+// readBase is where the back-off of reads begins.
+func (e *Engine) readBase() time.Duration { return min(time.Second, e.cfg.SendRetryAfter) }
 
 // lockSend locks a send's thread, workflow and row, in that order. The send is
 // nil once it has an outcome: whoever comes later changes nothing.

@@ -72,9 +72,12 @@ type statements struct {
 	SendBegan     string
 	SendRecent    string
 	SendOf        string
+	SendsNameless string
+	SendName      string
 
 	HistoryInsert string
 	HistoryOf     string
+	HistoryEvent  string
 
 	PruneBodies     string
 	PruneUnclaimed  string
@@ -87,7 +90,7 @@ type statements struct {
 }
 
 const workflowColumns = `w.id, w.run, w.kind, w.inbox, w.counterparty, w.status, w.step, w.arrived, w.consumed, w.gen, w.due, w.deadline,
-	w.wait, w.finish, w.kick, w.timed_out, w.timeouts, w.attempts, w.error, w.owner, w.state, w.created_at, w.updated_at, w.finished_at`
+	w.wait, w.finish, w.kick, w.timed_out, w.timeouts, w.attempts, w.stalls, w.error, w.owner, w.state, w.created_at, w.updated_at, w.finished_at`
 
 const mailColumns = `m.id, m.stream, m.event_id, m.kind, m.inbox, m.thread, m.message, m.approval, m.delivery, m.version, m.alias_of is not null,
 	m.place, m.workflow, m.run, m.step, m.matched_by, m.proof, m.consumed_by is not null, m.reason, m.candidates, m.data, m.due, m.attempts,
@@ -116,10 +119,10 @@ func newStatements(d sqldb.Dialect) statements {
 			finished_at = null, created_at = {now}, updated_at = {now} where engine = $1 and id = $2`,
 		WorkflowSave: `update {s}workflows as w set status = r.status, step = r.step, arrived = r.arrived, consumed = r.consumed, gen = r.gen,
 			due = {time r.due}, deadline = {time r.deadline}, wait = r.wait, finish = r.finish, kick = r.kick, timed_out = r.timed_out,
-			timeouts = r.timeouts, attempts = r.attempts, error = r.error, owner = r.owner, updated_at = {now},
+			timeouts = r.timeouts, attempts = r.attempts, stalls = r.stalls, error = r.error, owner = r.owner, updated_at = {now},
 			finished_at = case when r.terminal then coalesce(w.finished_at, {now}) else null end
 			from {rows $2 id text, status text, step bigint, arrived bigint, consumed bigint, gen bigint, due bigint, deadline bigint, wait bigint,
-				finish boolean, kick boolean, timed_out boolean, timeouts bigint, attempts bigint, error text, owner text, terminal boolean} as r
+				finish boolean, kick boolean, timed_out boolean, timeouts bigint, attempts bigint, stalls bigint, error text, owner text, terminal boolean} as r
 			where w.engine = $1 and w.id = r.id`,
 		WorkflowState: `update {s}workflows set state = $3 where engine = $1 and id = $2`,
 		WorkflowDue: `select ` + workflowColumns + ` from {s}workflows as w where w.engine = $1 and w.due <= {now}
@@ -202,17 +205,22 @@ func newStatements(d sqldb.Dialect) statements {
 			on o.inbox = r.inbox and o.message = r.message where o.engine = $1`,
 		SendByAppr: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.approval {in $2 text} and o.approval <> ''`,
 		SendsHeld:  `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'held' order by o.workflow, o.step`,
-		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'planned'
+		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'planned'
 			and o.first_attempt is not null and o.first_attempt <= $3`,
 		SendBegan: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3
 			and o.first_attempt is not null and o.first_attempt <= $4`,
 		SendRecent: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.answering and o.created_at > {after $4}`,
 		SendOf:     `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 order by o.step`,
 
-		HistoryInsert: `insert into {s}history (engine, workflow, run, at, what, step, detail)
-			select $1, r.workflow, r.run, {now}, r.what, r.step, r.detail
-			from {rows $2 workflow text, run text, what text, step bigint, detail text} as r where true`,
-		HistoryOf: `select at, what, step, detail from {s}history where engine = $1 and workflow = $2 and run = $3 order by id`,
+		SendsNameless: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.thread = $3 and o.state = 'accepted'
+			and o.message = '' order by o.workflow, o.step`,
+		SendName: `update {s}sends set message = $5 where engine = $1 and workflow = $2 and run = $3 and step = $4 and message = ''`,
+
+		HistoryInsert: `insert into {s}history (engine, workflow, run, event_id, at, what, step, detail)
+			select $1, r.workflow, r.run, r.event_id, {now}, r.what, r.step, r.detail
+			from {rows $2 workflow text, run text, event_id text, what text, step bigint, detail text} as r where true`,
+		HistoryEvent: `select at, what, step, detail from {s}history where engine = $1 and event_id = $2 order by id`,
+		HistoryOf:    `select at, what, step, detail from {s}history where engine = $1 and workflow = $2 and run = $3 order by id`,
 
 		PruneBodies: `update {s}sends set body = null where engine = $1 and state in ('accepted', 'failed', 'dropped') and body is not null
 			and created_at < {after $2}`,

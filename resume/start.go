@@ -145,7 +145,7 @@ func (l *ledger) plan(ctx context.Context, w *workflowRow, next Next, answering 
 	step := w.Step + 1
 	_, err = l.tx.Exec(ctx, l.e.st.SendInsert, l.e.cfg.Name, w.id, w.run, step, w.run+"-"+strconv.FormatInt(step, 10), w.inbox, sealed.ReplyTo,
 		sealed.Body, hashOf(sealed.Body), string(list), next.send.Subject, answering)
-	l.history = append(l.history, sqldb.Rows{{"workflow": w.id, "run": w.run, "what": "planned", "step": step, "detail": ""}}...)
+	l.history = append(l.history, map[string]any{"workflow": w.id, "run": w.run, "event_id": "", "what": "planned", "step": step, "detail": ""})
 	return err
 }
 

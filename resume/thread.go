@@ -89,8 +89,8 @@ func (l *ledger) owner(ctx context.Context, inbox, thread string) (owner, error)
 	return o, err
 }
 
-// lockOwner locks the live or finished owner of a thread and makes sure that
-// it still is the owner: nil if the thread has none.
+// lockOwner locks the owner of a thread and makes sure that it still is. The
+// row is nil if the thread has no owner, or one whose row is pruned.
 func (l *ledger) lockOwner(ctx context.Context, inbox, thread string) (*workflowRow, owner, error) {
 	for {
 		o, err := l.owner(ctx, inbox, thread)

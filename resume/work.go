@@ -394,11 +394,11 @@ func (e *Engine) failRun(ctx context.Context, w *workflowRow, cause error) error
 		if err != nil {
 			return err
 		}
-		limit, wait := int64(e.cfg.Attempts), stepBackoff(row.Attempts)
 		if _, ok := errors.AsType[*serviceError](cause); ok || sqldb.IsUnavailable(cause) {
-			limit, wait = 1<<62, e.backoff(row.Attempts+1, cause)
+			row.state = row.stall(reasonOf(cause), l.now, e.backoff(e.readBase(), row.Stalls+1, cause))
+			return nil
 		}
-		row.state = row.fail(errorText(cause), l.now, wait, limit)
+		row.state = row.fail(errorText(cause), l.now, stepBackoff(row.Attempts), int64(e.cfg.Attempts))
 		l.record(row, "failed", "")
 		return nil
 	})

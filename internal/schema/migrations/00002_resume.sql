@@ -21,6 +21,7 @@ create table {s}workflows (
     timed_out     {bool} not null default false, -- this run is the deadline's
     timeouts      bigint not null default 0,
     attempts      bigint not null default 0,    -- failed runs in a row
+    stalls        bigint not null default 0,    -- runs in a row that the provider did not let begin
     owner         text not null default '',
     error         text not null default '',
     state         {bytes},
@@ -81,7 +82,7 @@ create table {s}mail (
     arrived_at  {time} not null,
     unique (engine, stream, event_id)
 );
-create unique index {i}mail_message on {s}mail (engine, stream, inbox, message) where kind = 'received' and alias_of is null;
+create unique index {i}mail_message on {s}mail (engine, stream, inbox, message) where kind = 'received' and message <> '' and alias_of is null;
 create index {i}mail_unplaced on {s}mail (engine, due) where place = 'unplaced';
 create index {i}mail_thread on {s}mail (engine, stream, inbox, thread) where place in ('unplaced', 'review');
 create index {i}mail_pending on {s}mail (engine, workflow) where place = 'input' and consumed_by is null;
@@ -120,6 +121,7 @@ create table {s}sends (
 create unique index {i}sends_key on {s}sends (engine, key);
 create index {i}sends_due on {s}sends (engine, due) where due is not null;
 create index {i}sends_open on {s}sends (engine, inbox, state) where state in ('planned', 'held');
+create index {i}sends_nameless on {s}sends (engine, inbox, thread) where state = 'accepted' and message = '';
 create index {i}sends_message on {s}sends (engine, inbox, message) where message <> '';
 create index {i}sends_approval on {s}sends (engine, approval) where approval <> '';
 
@@ -127,11 +129,13 @@ create index {i}sends_approval on {s}sends (engine, approval) where approval <> 
 create table {s}history (
     id        {serial},
     engine    {id} not null,
-    workflow  {id} not null,
+    workflow  {id} not null,                     -- empty for what only concerns mail
     run       {id} not null,
+    event_id  {id} not null default '',          -- of the mail a person decided on
     at        {time} not null,
     what      text not null,
     step      bigint not null default 0,
     detail    text not null default ''
 );
 create index {i}history_workflow on {s}history (engine, workflow, id);
+create index {i}history_event on {s}history (engine, event_id, id) where event_id <> '';
