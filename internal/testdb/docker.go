@@ -86,7 +86,7 @@ func OpenDocker(ctx context.Context) (*Source, error) {
 	}
 	source.close = func() {
 		_ = pool.Purge(resource)
-		_ = owner.Close(context.Background())
+		_ = owner.Close(context.WithoutCancel(ctx))
 	}
 	return source, nil
 }

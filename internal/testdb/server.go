@@ -299,8 +299,8 @@ func startPostmaster(cmd *exec.Cmd) (*postmaster, error) {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		defer reader.Close()
 		p.follow(reader)
+		_ = reader.Close()
 	}()
 	go func() {
 		defer close(p.exited)

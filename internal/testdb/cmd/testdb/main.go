@@ -26,7 +26,7 @@ import (
 func main() {
 	docker := flag.Bool("docker", false, "take the server from Docker and nowhere else")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: testdb [-docker] [-- command argument...]")
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: testdb [-docker] [-- command argument...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
