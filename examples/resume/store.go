@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "modernc.org/sqlite" // a driver without cgo; the libraries take any
+
+	"github.com/replywake/replywake/dedupe"
+	"github.com/replywake/replywake/resume"
+)
+
+// store is the database: Postgres for any number of processes, SQLite for one.
+// A service that needs only one of them calls the constructors itself.
+type store interface {
+	engine(mail resume.Mail, step resume.Step, cfg resume.Config) (*resume.Engine, error)
+	inbox(cfg dedupe.Config) (*dedupe.Inbox, error) // of the engine made before
+
+	// start begins a workflow under an ID that was never used, else
+	// [resume.ErrExists]. A workflow can start in the transaction that writes
+	// your own rows; this service has none.
+	start(ctx context.Context, s resume.Start) error
+
+	close()
+}
+
+func openStore(databaseURL string) (store, error) {
+	if path, lite := strings.CutPrefix(databaseURL, "sqlite:"); lite {
+		return openSQLite(path)
+	}
+	return openPostgres(databaseURL)
+}
+
+const databasePatience = time.Minute
+
+// waitForDatabase calls fn until it succeeds, for a minute: when everything
+// starts at once, the database is often the last.
+func waitForDatabase(ctx context.Context, log *slog.Logger, fn func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, databasePatience)
+	defer cancel()
+	for {
+		err := fn(ctx)
+		if err == nil {
+			return nil
+		}
+		log.Warn("waiting for the database", "error", err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("the database was not there within %s: %w", databasePatience, err)
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+type postgres struct {
+	pool *pgxpool.Pool
+	eng  *resume.PostgresEngine
+	once onlyNew
+}
+
+func openPostgres(databaseURL string) (*postgres, error) {
+	cfg, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	// Webhooks that come together share a commit, so they need few connections;
+	// 8 runs and 8 sends at once are the engine's default. One more connection
+	// listens, outside the pool.
+	if !strings.Contains(databaseURL, "pool_max_conns") {
+		cfg.MaxConns = max(cfg.MaxConns, 16)
+	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg) // connects when it is needed
+	return &postgres{pool: pool, once: newOnlyNew()}, err
+}
+
+func (p *postgres) engine(mail resume.Mail, step resume.Step, cfg resume.Config) (*resume.Engine, error) {
+	var err error
+	if p.eng, err = resume.NewPostgres(p.pool, mail, step, cfg); err != nil {
+		return nil, err
+	}
+	return p.eng.Engine, nil
+}
+
+func (p *postgres) inbox(cfg dedupe.Config) (*dedupe.Inbox, error) {
+	return dedupe.NewPostgres(p.pool, cfg, p.eng.Route)
+}
+
+func (p *postgres) start(ctx context.Context, s resume.Start) error {
+	return p.once.do(ctx, p.eng.Engine, s.ID, func(unused func() error) error {
+		return pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
+			if _, err := p.eng.Start(ctx, tx, s); err != nil {
+				return err
+			}
+			return unused()
+		})
+	})
+}
+
+func (p *postgres) close() { p.pool.Close() }
+
+type sqlite struct {
+	db   *sql.DB
+	eng  *resume.SQLiteEngine
+	once onlyNew
+}
+
+func openSQLite(path string) (*sqlite, error) {
+	// immediate: a transaction has the write lock before it reads.
+	dsn := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "_txlock=immediate&_pragma=busy_timeout(5000)"}
+	db, err := sql.Open("sqlite", dsn.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(8)
+	return &sqlite{db: db, once: newOnlyNew()}, nil
+}
+
+func (s *sqlite) engine(mail resume.Mail, step resume.Step, cfg resume.Config) (*resume.Engine, error) {
+	var err error
+	if s.eng, err = resume.NewSQLite(s.db, mail, step, cfg); err != nil {
+		return nil, err
+	}
+	return s.eng.Engine, nil
+}
+
+func (s *sqlite) inbox(cfg dedupe.Config) (*dedupe.Inbox, error) {
+	return dedupe.NewSQLite(s.db, cfg, s.eng.Route)
+}
+
+func (s *sqlite) start(ctx context.Context, start resume.Start) error {
+	return s.once.do(ctx, s.eng.Engine, start.ID, func(unused func() error) error {
+		tx, err := s.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // nothing after a commit
+		if _, err := s.eng.Start(ctx, tx, start); err != nil {
+			return err
+		}
+		if err := unused(); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+func (s *sqlite) close() { _ = s.db.Close() }
+
+// onlyNew keeps an ID from being started twice: Engine.Start would begin a new
+// run of a workflow that is over. Read outside the transaction that has just
+// written the row, the engine shows what was there before it.
+type onlyNew struct{ slots chan struct{} }
+
+// Each takes two connections: far fewer than there are.
+func newOnlyNew() onlyNew { return onlyNew{make(chan struct{}, 3)} }
+
+func (o onlyNew) do(ctx context.Context, eng *resume.Engine, id string, begin func(unused func() error) error) error {
+	select {
+	case o.slots <- struct{}{}:
+		defer func() { <-o.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := begin(func() error {
+		_, err := eng.Workflow(ctx, id)
+		switch {
+		case err == nil:
+			return resume.ErrExists
+		case errors.Is(err, resume.ErrNotFound):
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		eng.Wake()
+	}
+	return err
+}
