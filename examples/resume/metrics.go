@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -56,8 +57,8 @@ func (m *metrics) handler(webhook *events.Handler, sweeper *events.Sweeper) http
 		}
 		return nil
 	}, deliveries, age)
-	for _, err := range []error{err1, err2, err3} {
-		otel.Handle(err) // nil is ignored
+	if err := errors.Join(err1, err2, err3); err != nil {
+		otel.Handle(err)
 	}
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
