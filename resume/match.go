@@ -14,9 +14,8 @@ import (
 // puts it before a person.
 
 const (
-	matchBatch = 64
+	matchBatch = 32
 	matchers   = 8
-	matchLease = 30 * time.Second
 	// outcomeWait is how long mail waits for sends of its inbox, begun before
 	// it, whose outcome would tell its thread.
 	outcomeWait = time.Hour
@@ -32,7 +31,7 @@ func (e *Engine) match(ctx, hard context.Context, n int) (int, error) {
 	if e.refused() {
 		return 0, nil
 	}
-	rows, err := claimOf(ctx, e.db, scanMail, e.st.MailUnplaced, e.cfg.Name, n, matchLease)
+	rows, err := claimOf(ctx, e.db, scanMail, e.st.MailUnplaced, e.cfg.Name, n, e.cfg.Lease)
 	if err != nil {
 		return 0, err
 	}

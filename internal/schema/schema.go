@@ -59,6 +59,11 @@ func migrate(ctx context.Context, db *sqldb.DB) error {
 		return err
 	}
 	defer done()
+	unlock, err := db.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	p, err := provider(db.Dialect, std)
 	if err != nil {
 		return err

@@ -115,12 +115,11 @@ func (d *DB) once(ctx context.Context, fn func(Tx) error) error {
 }
 
 func (d *DB) onceSQLite(ctx context.Context, fn func(Tx) error) error {
-	select {
-	case d.writer <- struct{}{}:
-		defer func() { <-d.writer }()
-	case <-ctx.Done():
-		return ctx.Err()
+	done, err := d.Turn(ctx)
+	if err != nil {
+		return err
 	}
+	defer done()
 	if err := at(ctx, "begin"); err != nil {
 		return err
 	}
@@ -139,6 +138,20 @@ func (d *DB) onceSQLite(ctx context.Context, fn func(Tx) error) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return at(ctx, "after commit")
+}
+
+// Turn waits until no other transaction of this process writes to the SQLite
+// database; on Postgres it does nothing.
+func (d *DB) Turn(ctx context.Context) (done func(), err error) {
+	if d.lite == nil {
+		return func() {}, nil
+	}
+	select {
+	case d.writer <- struct{}{}:
+		return func() { <-d.writer }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // rollback outlives the request; after a commit it does nothing.

@@ -38,12 +38,15 @@ create index {i}seen_unswept on {s}seen (stream, last_seen) where sequence is nu
 
 -- What a sweep meets at or below an inbox's floor has been handled; its ID is
 -- gone. What lies at or below the attached position has a floor of its own:
--- that later events were handled says nothing about history.
+-- that later events were handled says nothing about history. The IDs of events
+-- that no sweep has met go by time, for their sequence is not known.
 create table {s}floors (
-    stream   {id} not null,
-    inbox    {id} not null,
-    floor    bigint not null default 0,
-    history  bigint not null default 0,
+    stream        {id} not null,
+    inbox         {id} not null,
+    floor         bigint not null default 0,
+    history       bigint not null default 0,
+    pushed_from   {time},                      -- what happened between these two
+    pushed_until  {time},                      -- came by push
     primary key (stream, inbox)
 );
 
