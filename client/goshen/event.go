@@ -1,0 +1,89 @@
+package goshen
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/verify"
+)
+
+// Profile reads the event out of a verified push. Goshen names an event in a
+// header only, and lists know nothing of that name, so the ID is built from
+// fields that are signed:
+//
+//	received:INBOX:MESSAGE           email.received, and the message in a list
+//	delivery:INBOX:MESSAGE:VERSION   email.delivery_updated
+//	bounce:INBOX:MESSAGE             email.bounced
+//	other:HEADER-ID                  any other type
+//
+// A message that was quarantined is one event, whether its release is announced
+// or found in the list.
+//
+// A delivery's event is a snapshot of all recipients; Version orders those of a
+// message, and they arrive in any order. Delivery is the worst failure, or the
+// state of the recipient that is least far. A bounce that is known when the
+// message is sent comes as email.bounced and in the snapshot of version 1: both
+// events have that version.
+//
+// A body that is no JSON object, has no type, or is of a type above without
+// what its ID is made of wraps [events.ErrNotEvent]. An unknown type does not:
+// it is [events.KindUnknown], so that a change at the provider stops nothing.
+func Profile(d verify.Delivery, body []byte) (events.Event, error) {
+	var fields object
+	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+		return events.Event{}, fmt.Errorf("goshen: %w: not a JSON object", events.ErrNotEvent)
+	}
+	message := fields.object("message")
+	ev := events.Event{
+		Kind:       events.KindUnknown,
+		Type:       fields.text("type"),
+		Inbox:      fields.text("inboxId"),
+		Thread:     message.text("threadId"),
+		Message:    message.text("messageId"),
+		OccurredAt: fields.time("occurredAt"),
+		Data:       client.NewRaw(body),
+	}
+	return identify(ev, d, fields.object("delivery"))
+}
+
+// identify gives ev what depends on its type, the ID above all.
+func identify(ev events.Event, d verify.Delivery, snapshot object) (events.Event, error) {
+	version := snapshot.number("version")
+	switch ev.Type {
+	case "":
+		return events.Event{}, fmt.Errorf("goshen: %w: no type", events.ErrNotEvent)
+	case typeReceived:
+		ev.Kind, ev.ID = events.KindReceived, eventID(idReceived, ev.Inbox, ev.Message)
+	case typeBounced:
+		ev.Kind, ev.ID = events.KindBounce, eventID(idBounce, ev.Inbox, ev.Message)
+		ev.Delivery, ev.Version = client.DeliveryBounced, 1
+	case typeDelivery:
+		ev.Kind, ev.ID = events.KindDelivery, eventID(idDelivery, ev.Inbox, ev.Message, strconv.FormatInt(version, 10))
+		ev.Delivery, ev.Version = stateOf(snapshot), version
+	default:
+		ev.ID = eventID(idOther, d.ID)
+		return ev, nil
+	}
+	if ev.Inbox == "" || ev.Message == "" || ev.Kind == events.KindDelivery && version == 0 {
+		return events.Event{}, fmt.Errorf("goshen: %w: no inbox, message or version", events.ErrNotEvent)
+	}
+	return ev, nil
+}
+
+const (
+	typeReceived = "email.received"
+	typeDelivery = "email.delivery_updated"
+	typeBounced  = "email.bounced"
+)
+
+// eventOf is the event that a message in a list stands for.
+func eventOf(m Message, row []byte) events.Event {
+	return events.Event{
+		ID: eventID(idReceived, m.Inbox, m.ID), Kind: events.KindReceived, Type: typeReceived,
+		Inbox: m.Inbox, Thread: m.Thread, Message: m.ID, OccurredAt: m.At,
+		Data: client.NewRaw(row),
+	}
+}
