@@ -64,7 +64,7 @@ func (in *Inbox) claim(ctx context.Context, tx sqldb.Tx, p part) (outcomes, erro
 
 func rowsOf(evs []events.Event) (rows sqldb.Rows, sequenced bool) {
 	for _, ev := range evs {
-		rows = append(rows, map[string]any{"event_id": ev.ID, "sequence": int64(ev.Sequence), "inbox": ev.Inbox})
+		rows = append(rows, map[string]any{"event_id": ev.ID, "sequence": int64(ev.Sequence), "inbox": ev.Inbox, "occurred": ev.OccurredAt})
 		sequenced = sequenced || ev.Sequence > 0
 	}
 	return rows, sequenced

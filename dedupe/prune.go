@@ -119,7 +119,51 @@ func (in *Inbox) pruneUnswept(ctx context.Context, tx sqldb.Tx) (int64, error) {
 	if passed := through.Add(-sweepMargin); known && passed.Before(before) {
 		before = passed
 	}
-	return tx.Exec(ctx, in.st.PruneUnswept, in.name(), before, pruneBatch)
+	return in.forgetPushed(ctx, tx, before)
+}
+
+// clockSkew is how far the provider's clock may be ahead of the store's.
+const clockSkew = 5 * time.Minute
+
+// forgetPushed deletes IDs that no sweep has met. Should one meet them after
+// all, it must not hand them over again; it knows their sequence, which we do
+// not, but we both know when they happened: up to Retain before we saw them.
+func (in *Inbox) forgetPushed(ctx context.Context, tx sqldb.Tx, before time.Time) (int64, error) {
+	var ids []string
+	spans := map[string]map[string]any{}
+	err := tx.Query(ctx, in.st.PruneUnswept, []any{in.name(), before, pruneBatch}, func(scan sqldb.Scan) error {
+		var id, inbox string
+		var seen time.Time
+		err := scan(&id, &inbox, &seen)
+		ids = append(ids, id)
+		since, until := seen.Add(-in.cfg.Retain), seen.Add(clockSkew)
+		if s := spans[inbox]; s != nil {
+			since, until = earlier(since, s["since"].(time.Time)), later(until, s["until"].(time.Time))
+		}
+		spans[inbox] = map[string]any{"inbox": inbox, "since": since, "until": until}
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	if _, err := tx.Exec(ctx, in.st.PrunePushed, in.name(), sqldb.Rows(slices.Collect(maps.Values(spans)))); err != nil {
+		return 0, err
+	}
+	return tx.Exec(ctx, in.st.PruneIDs, in.name(), ids)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (in *Inbox) pruneUnreadable(ctx context.Context, tx sqldb.Tx) (int64, error) {

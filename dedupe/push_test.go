@@ -178,13 +178,13 @@ func TestManyPushersAndDuplicates(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
 		processes := []*dedupe.Inbox{s.inbox(dedupe.Config{}, nil), s.inbox(dedupe.Config{}, nil)}
-		const pushers, each = 32, 40
+		const pushers, each = 32, 20
 		var freshCount atomic.Int64
 		var wg sync.WaitGroup
 		for p := range pushers {
 			wg.Go(func() {
 				for i := range each {
-					res, err := processes[p%2].Push(t.Context(), pushed((p*7+i)%100))
+					res, err := processes[p%2].Push(t.Context(), pushed((p*7+i*3)%100))
 					if err != nil {
 						t.Error(err)
 					}

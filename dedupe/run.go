@@ -64,8 +64,9 @@ func (in *Inbox) every(ctx context.Context, stop context.CancelCauseFunc, d time
 //     not pass a parked event.
 //   - The ID of an event that no sweep has met, Config.RetainUnswept after it was
 //     last seen; on a stream with a sweeper only once a sweep has passed it by a
-//     day. Such an event is fresh again to an explicit sweep of history that can
-//     see it, and to a push that the provider repeats after all that time.
+//     day. The time in which such events happened is remembered for their inbox,
+//     and a later sweep takes all of it as handled, if the provider says when an
+//     event happened. A push that the provider repeats after so long is fresh.
 //   - A parked event's content, Config.RetainContent after it first failed.
 //   - Unreadable deliveries and discarded events, after Config.RetainUnswept.
 func (in *Inbox) Maintain(ctx context.Context) error {

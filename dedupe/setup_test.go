@@ -134,6 +134,8 @@ func (s *store) age(d time.Duration) {
 	s.exec("update {s}seen set "+older("first_seen")+", "+older("last_seen"), d)
 	s.exec("update {s}parked set "+older("first_failed")+", "+older("due")+", "+older("failed_at")+", "+older("discarded_at"), d)
 	s.exec("update {s}unreadable set "+older("last_seen"), d)
+	s.exec("update {s}floors set "+older("pushed_from")+", "+older("pushed_until"), d)
+	s.exec("update {s}streams set "+older("through"), d)
 }
 
 // effects are the events that took effect, in order of their IDs.

@@ -39,6 +39,7 @@ type statements struct {
 	PruneLimits     string
 	PruneSwept      string
 	PruneFloors     string
+	PrunePushed     string
 	PruneIDs        string
 	PruneUnswept    string
 	PruneUnreadable string
@@ -55,13 +56,15 @@ func render(d sqldb.Dialect) statements {
 	return st
 }
 
-// handled is whether a sequence lies where everything has been handled or is
-// not to be: at or below the inbox's floor, or in history. $3 is Batch.History.
-const handled = `r.sequence > 0 and case when r.sequence > coalesce(s.attached, 0)
+// handled is whether an event of a sweep lies where everything has been handled
+// or is not to be: at or below the inbox's floor, in history, or in the time
+// whose pushes are forgotten. $3 is Batch.History.
+const handled = `r.sequence > 0 and (case when r.sequence > coalesce(s.attached, 0)
 	then r.sequence <= coalesce(f.floor, 0)
-	else not $3 or r.sequence <= coalesce(f.history, 0) end`
+	else not $3 or r.sequence <= coalesce(f.history, 0) end
+	or coalesce({time r.occurred} between f.pushed_from and f.pushed_until, false))`
 
-const rowsAsked = `{rows $2 event_id text, sequence bigint, inbox text} as r
+const rowsAsked = `{rows $2 event_id text, sequence bigint, inbox text, occurred bigint} as r
 	left join {s}streams s on s.name = $1
 	left join {s}floors f on f.stream = $1 and f.inbox = r.inbox`
 
@@ -184,11 +187,17 @@ var texts = statements{
 		on conflict (stream, inbox) do update set
 			floor = case when f.floor < excluded.floor then excluded.floor else f.floor end,
 			history = case when f.history < excluded.history then excluded.history else f.history end`,
+	PrunePushed: `insert into {s}floors as f (stream, inbox, pushed_from, pushed_until)
+		select $1, r.inbox, {time r.since}, {time r.until}
+		from {rows $2 inbox text, since bigint, until bigint} as r where true order by r.inbox
+		on conflict (stream, inbox) do update set
+			pushed_from = case when f.pushed_from < excluded.pushed_from then f.pushed_from else excluded.pushed_from end,
+			pushed_until = case when f.pushed_until > excluded.pushed_until then f.pushed_until else excluded.pushed_until end`,
 	PruneIDs: `delete from {s}seen where stream = $1 and event_id {in $2 text}`,
-	PruneUnswept: `delete from {s}seen where stream = $1 and event_id in (select event_id from {s}seen k
+	PruneUnswept: `select event_id, inbox, first_seen from {s}seen k
 		where stream = $1 and sequence is null and last_seen < $2
 		and not exists (select 1 from {s}parked p where p.stream = k.stream and p.event_id = k.event_id)
-		order by last_seen limit $3 {skip})`,
+		order by last_seen limit $3 {skip}`,
 	PruneUnreadable: `delete from {s}unreadable where stream = $1 and delivery_id in (
 		select delivery_id from {s}unreadable where stream = $1 and last_seen < {after $2} limit $3 {skip})`,
 	PruneContent: `update {s}parked set event = $3, failed_at = coalesce(failed_at, {now})
