@@ -22,6 +22,7 @@ var (
 	ErrLeaseLost  = fmt.Errorf("%w: another worker has the workflow", Err)
 	errOutrun     = fmt.Errorf("%w: an input came while the deadline's run was working", Err)
 	errNotMine    = fmt.Errorf("%w: the row changed meanwhile", Err)
+	errOpen       = fmt.Errorf("%w: a send begun before the mail has no outcome yet", Err)
 	errUnreadable = fmt.Errorf("%w: the message cannot be read yet", Err)
 )
 

@@ -37,7 +37,6 @@ func (e *Engine) match(ctx, hard context.Context, n int) (int, error) {
 	}
 	each(rows, matchers, func(m *mailRow) {
 		if err := e.matchOne(hard, m); err != nil && hard.Err() == nil {
-			e.log.WarnContext(ctx, "matching failed", "event", m.eventID, "error", err)
 			e.retryMail(hard, m, err)
 		}
 	})
@@ -46,11 +45,16 @@ func (e *Engine) match(ctx, hard context.Context, n int) (int, error) {
 
 // retryMail sets when an unplaced row is looked at again.
 func (e *Engine) retryMail(ctx context.Context, m *mailRow, cause error) {
-	wait := e.backoff(e.readBase(), m.attempts, cause)
-	if isMissing(cause) { // listings lag for moments, rarely for long
+	query, wait := e.st.MailRetry, e.backoff(e.readBase(), m.attempts, cause)
+	switch {
+	case errors.Is(cause, errOpen): // a quarter of the time it has waited already
+		query, wait = e.st.MailWait, min(max(e.age(ctx, m)/4, 100*time.Millisecond), e.cfg.SendRetryAfter)
+	case isMissing(cause): // listings lag for moments, rarely for long
 		wait = soon(m.attempts)
+	default:
+		e.log.WarnContext(ctx, "matching failed", "event", m.eventID, "error", cause)
 	}
-	if err := e.exec(ctx, e.st.MailRetry, m.id, wait); err != nil {
+	if err := e.exec(ctx, query, m.id, wait); err != nil {
 		e.log.WarnContext(ctx, "a retry could not be stored; its lease runs out by itself", "event", m.eventID, "error", err)
 	}
 }
@@ -70,6 +74,9 @@ func (e *Engine) matchOne(ctx context.Context, m *mailRow) error {
 func (e *Engine) matchReceived(ctx context.Context, m *mailRow) error {
 	placed, err := e.matchThread(ctx, m)
 	if err != nil || placed {
+		return err
+	}
+	if err := (&ledger{e: e, tx: e.db.Read()}).settled(ctx, m); err != nil {
 		return err
 	}
 	msg, err := e.find(ctx, m.inbox, m.thread, m.message)
@@ -153,9 +160,6 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 	if err := l.stillUnplaced(ctx, m); err != nil {
 		return err
 	}
-	if open, err := l.open(ctx, m); err != nil || open {
-		return err
-	}
 	return l.decide(ctx, m, found)
 }
 
@@ -194,19 +198,15 @@ func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) e
 	return l.takeAlong(ctx, m.inbox, m.thread, w)
 }
 
-// open says whether a send of the inbox that began before m arrived has no
-// outcome yet: its thread may be m's. The row then waits.
-func (l *ledger) open(ctx context.Context, m *mailRow) (bool, error) {
-	if l.now.Sub(m.arrived) > outcomeWait {
-		return false, nil
+// settled is errOpen while a send of the inbox that began before m arrived has
+// no outcome yet: its thread may be m's. Once none is open none can become so,
+// since other sends begin after m.
+func (l *ledger) settled(ctx context.Context, m *mailRow) error {
+	n, err := l.count(ctx, l.e.st.SendOpen, l.e.cfg.Name, m.inbox, m.arrived, -outcomeWait)
+	if err == nil && n > 0 {
+		err = errOpen
 	}
-	n, err := l.count(ctx, l.e.st.SendOpen, l.e.cfg.Name, m.inbox, m.arrived)
-	if err != nil || n == 0 {
-		return false, err
-	}
-	m.due = l.now.Add(min(soon(m.attempts), l.e.cfg.SendRetryAfter))
-	l.mail = append(l.mail, m)
-	return true, nil
+	return err
 }
 
 // began says whether the workflow's first send was under way at t.

@@ -121,6 +121,7 @@ type sendRow struct {
 	subject        string
 	state          string
 	attempts       int64
+	stalls         int64
 	firstAttempt   time.Time
 	message        string
 	thread         string
@@ -132,7 +133,7 @@ type sendRow struct {
 
 func scanSend(scan sqldb.Scan, s *sendRow) error {
 	var recipients string
-	if err := scan(&s.workflow, &s.run, &s.step, &s.key, &s.inbox, &s.replyTo, &s.body, &s.hash, &recipients, &s.subject, &s.state, &s.attempts,
+	if err := scan(&s.workflow, &s.run, &s.step, &s.key, &s.inbox, &s.replyTo, &s.body, &s.hash, &recipients, &s.subject, &s.state, &s.attempts, &s.stalls,
 		&s.firstAttempt, &s.message, &s.thread, &s.approval, &s.version, &s.delivery, &s.created); err != nil {
 		return err
 	}

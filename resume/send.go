@@ -80,8 +80,15 @@ func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err
 		e.Wake()
 		return err
 	}
-	// Nothing is settled: the same bytes under the same key again, later.
-	return e.exec(ctx, e.st.SendLater, e.cfg.Name, s.workflow, s.run, s.step, s.attempts, e.backoff(e.cfg.SendRetryAfter, s.attempts, err), reasonOf(err))
+	// Nothing is settled: the same bytes under the same key again, later. An
+	// outcome that got lost on the way is asked for at the same pace; only a
+	// provider that says no is given more and more time.
+	stalls := int64(0)
+	if !errors.Is(err, client.ErrUnavailable) {
+		stalls = s.stalls + 1
+	}
+	return e.exec(ctx, e.st.SendLater, e.cfg.Name, s.workflow, s.run, s.step, s.attempts,
+		e.backoff(e.cfg.SendRetryAfter, max(stalls, 1), err), reasonOf(err), stalls)
 }
 
 // isRefusal says whether the provider itself, with a code of its own, refuses

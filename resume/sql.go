@@ -46,6 +46,7 @@ type statements struct {
 	MailTell     string
 	MailPlace    string
 	MailRetry    string
+	MailWait     string
 	MailUnplaced string
 	MailPending  string
 	MailConsume  string
@@ -96,7 +97,7 @@ const mailColumns = `m.id, m.stream, m.event_id, m.kind, m.inbox, m.thread, m.me
 	m.place, m.workflow, m.run, m.step, m.matched_by, m.proof, m.consumed_by is not null, m.reason, m.candidates, m.data, m.due, m.attempts,
 	m.decided_by, m.decided_at, m.decision, m.target, m.arrived_at`
 
-const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.body, o.hash, o.recipients, o.subject, o.state, o.attempts, o.first_attempt,
+const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.body, o.hash, o.recipients, o.subject, o.state, o.attempts, o.stalls, o.first_attempt,
 	o.message, o.thread, o.approval, o.version, o.delivery, o.created_at`
 
 func newStatements(d sqldb.Dialect) statements {
@@ -165,6 +166,7 @@ func newStatements(d sqldb.Dialect) statements {
 				proof = r.proof, reason = r.reason, candidates = r.candidates, due = coalesce({time r.due}, m.due)
 			from {rows $1 id bigint, place text, workflow text, run text, step bigint, matched_by text, proof text, reason text,
 				candidates text, due bigint} as r where m.id = r.id`,
+		MailWait:  `update {s}mail set due = {after $2}, attempts = attempts - 1 where id = $1 and place = 'unplaced'`,
 		MailRetry: `update {s}mail set due = {after $2} where id = $1 and place in ('unplaced', 'input')`,
 		MailUnplaced: `with c as materialized (select m.id as found from {s}mail as m where m.engine = $1 and m.place = 'unplaced' and m.due <= {now}
 				order by m.due limit $2 {skip})
@@ -194,7 +196,7 @@ func newStatements(d sqldb.Dialect) statements {
 		SendLock: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.step = $4 {lock}`,
 		SendSettle: `update {s}sends set state = $5, message = $6, thread = $7, approval = $8, error = $9, due = null,
 			settled_at = case when $5 = 'held' then null else {now} end where engine = $1 and workflow = $2 and run = $3 and step = $4`,
-		SendLater: `update {s}sends set due = {after $6}, error = $7 where engine = $1 and workflow = $2 and run = $3 and step = $4
+		SendLater: `update {s}sends set due = {after $6}, error = $7, stalls = $8 where engine = $1 and workflow = $2 and run = $3 and step = $4
 			and attempts = $5 and state = 'planned'`,
 		SendDrop: `update {s}sends set state = 'dropped', due = null, settled_at = {now} where engine = $1 and workflow = $2 and run = $3
 			and state = 'planned' and first_attempt is null`,
@@ -206,7 +208,7 @@ func newStatements(d sqldb.Dialect) statements {
 		SendByAppr: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.approval {in $2 text} and o.approval <> ''`,
 		SendsHeld:  `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'held' order by o.workflow, o.step`,
 		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'planned'
-			and o.first_attempt is not null and o.first_attempt <= $3`,
+			and o.first_attempt is not null and o.first_attempt <= $3 and $3 > {after $4}`,
 		SendBegan: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3
 			and o.first_attempt is not null and o.first_attempt <= $4`,
 		SendRecent: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.answering and o.created_at > {after $4}`,

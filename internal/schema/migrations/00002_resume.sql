@@ -106,6 +106,7 @@ create table {s}sends (
     answering      {bool} not null,             -- planned by a run that was given mail
     state          text not null,               -- planned, held, accepted, failed, unknown, dropped
     attempts       bigint not null default 0,
+    stalls         bigint not null default 0,   -- attempts in a row that the provider answered with a failure of its own
     first_attempt  {time},
     due            {time},                      -- when a sender must look; null once there is an outcome
     message        {id} not null default '',

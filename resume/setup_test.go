@@ -1,0 +1,403 @@
+package resume_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/efa"
+	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/dedupe"
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/testdb"
+	"github.com/replywake/replywake/resume"
+)
+
+const supplier = "supplier@example.com"
+
+// rig is an engine on one store, with the provider it speaks to. Unless run is
+// called, nothing happens but what the test asks for.
+type rig struct {
+	t     *testing.T
+	store string
+	srv   *efatest.Server
+	mail  *efa.Client
+	eng   *resume.Engine
+	cfg   resume.Config
+
+	pool *pgxpool.Pool
+	pg   *resume.PostgresEngine
+	db   *sql.DB
+	lite *resume.SQLiteEngine
+
+	inbox *dedupe.Inbox
+
+	mu    sync.Mutex
+	step  resume.Step
+	calls []resume.Run // every step call, in order
+	fed   events.Cursor
+}
+
+type opener func(step resume.Step, cfg resume.Config, provider ...efatest.Config) *rig
+
+// onBoth runs a test on both stores, in parallel.
+func onBoth(t *testing.T, fn func(t *testing.T, open opener)) {
+	t.Helper()
+	for _, store := range []string{"sqlite", "postgres"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			fn(t, func(step resume.Step, cfg resume.Config, provider ...efatest.Config) *rig {
+				return newRig(t, store, step, cfg, provider...)
+			})
+		})
+	}
+}
+
+func newRig(t *testing.T, store string, step resume.Step, cfg resume.Config, provider ...efatest.Config) *rig {
+	t.Helper()
+	r := bareRig(t, store, step, provider...)
+	if store == "postgres" {
+		db := testdb.Postgres(t)
+		r.pool, cfg.Schema = db.Pool, db.Schema
+	} else {
+		r.db = testdb.SQLite(t)
+	}
+	r.open(cfg)
+	return r
+}
+
+// bareRig is a provider without an engine.
+func bareRig(t *testing.T, store string, step resume.Step, provider ...efatest.Config) *rig {
+	t.Helper()
+	r := &rig{t: t, store: store, step: step, srv: efatest.NewServer(t, append(provider, efatest.Config{})[0])}
+	var err error
+	r.mail, err = efa.New(efa.Config{BaseURL: r.srv.URL(), Project: r.srv.Project(), Key: r.srv.Key(), HTTPClient: r.srv.Client()})
+	require.NoError(t, err)
+	return r
+}
+
+// open makes the rig's engine and its inbox.
+func (r *rig) open(cfg resume.Config) {
+	r.t.Helper()
+	r.pg, r.lite, r.eng, r.cfg = r.engine(r.mail, cfg)
+	if r.pg != nil {
+		require.NoError(r.t, r.pg.Migrate(r.t.Context()))
+	}
+	r.inbox = r.door(r.mail, r.pg, r.lite)
+}
+
+// engine makes an engine on the rig's store.
+func (r *rig) engine(mail *efa.Client, cfg resume.Config) (pg *resume.PostgresEngine, lite *resume.SQLiteEngine, eng *resume.Engine, _ resume.Config) {
+	r.t.Helper()
+	if cfg.Inboxes == nil {
+		cfg.Inboxes = map[string][]string{r.srv.Inbox(): {r.srv.Address(r.srv.Inbox())}}
+	}
+	if cfg.Poll == 0 {
+		cfg.Poll = 20 * time.Millisecond
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(r.t.Output(), nil))
+	}
+	var err error
+	if r.store == "postgres" {
+		pg, err = resume.NewPostgres(r.pool, mail, r.call, cfg)
+		require.NoError(r.t, err)
+		return pg, nil, pg.Engine, cfg
+	}
+	lite, err = resume.NewSQLite(r.db, mail, r.call, cfg)
+	require.NoError(r.t, err)
+	return nil, lite, lite.Engine, cfg
+}
+
+// door makes the inbox of an engine's stream.
+func (r *rig) door(mail *efa.Client, pg *resume.PostgresEngine, lite *resume.SQLiteEngine) *dedupe.Inbox {
+	r.t.Helper()
+	cfg := dedupe.Config{Stream: mail.Stream(), Schema: r.cfg.Schema}
+	var in *dedupe.Inbox
+	var err error
+	if pg != nil {
+		cfg.AfterCommit = pg.Wake
+		in, err = dedupe.NewPostgres(r.pool, cfg, pg.Route)
+	} else {
+		cfg.AfterCommit = lite.Wake
+		in, err = dedupe.NewSQLite(r.db, cfg, lite.Route)
+	}
+	require.NoError(r.t, err)
+	return in
+}
+
+// call is the step of every engine of the rig: what do says.
+func (r *rig) call(ctx context.Context, run *resume.Run) (resume.Next, error) {
+	r.mu.Lock()
+	r.calls = append(r.calls, *run)
+	step := r.step
+	r.mu.Unlock()
+	return step(ctx, run)
+}
+
+// do changes what the step does from now on.
+func (r *rig) do(step resume.Step) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.step = step
+}
+
+// runs are the step calls so far.
+func (r *rig) runs() []resume.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]resume.Run{}, r.calls...)
+}
+
+// last is the latest step call; there must be n of them.
+func (r *rig) last(n int) resume.Run {
+	r.t.Helper()
+	runs := r.runs()
+	if len(runs) != n {
+		r.dump()
+		require.Len(r.t, runs, n, "step calls")
+	}
+	return runs[n-1]
+}
+
+// run keeps the engine going until the test ends.
+func (r *rig) run() (stop func()) { return r.runEngine(r.eng) }
+
+func (r *rig) runEngine(e *resume.Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(r.t, <-done)
+	})
+	r.t.Cleanup(stop)
+	return stop
+}
+
+func (r *rig) start(s resume.Start) {
+	r.t.Helper()
+	require.NoError(r.t, r.tryStart(s))
+}
+
+func (r *rig) tryStart(s resume.Start) (err error) {
+	if s.Inbox == "" {
+		s.Inbox = r.srv.Inbox()
+	}
+	if r.pg != nil {
+		_, err = r.pg.Start(context.Background(), nil, s)
+	} else {
+		_, err = r.lite.Start(context.Background(), nil, s)
+	}
+	return err
+}
+
+func (r *rig) signal(workflow, id, data string) error {
+	if r.pg != nil {
+		return r.pg.Signal(context.Background(), nil, workflow, id, []byte(data))
+	}
+	return r.lite.Signal(context.Background(), nil, workflow, id, []byte(data))
+}
+
+// ask starts a workflow with a question to an address and lets it be sent.
+func (r *rig) ask(id, to string) efatest.Send {
+	r.t.Helper()
+	before := len(r.srv.Sends())
+	r.start(resume.Start{ID: id, Counterparty: to, First: question(to)})
+	r.rest()
+	sends := r.srv.Sends()
+	require.Len(r.t, sends, before+1, "the question left")
+	return sends[before]
+}
+
+// feed hands in the provider's events that were not handed in yet.
+func (r *rig) feed() (fed bool) {
+	r.t.Helper()
+	page, err := r.mail.Source().Page(context.Background(), r.fed)
+	require.NoError(r.t, err)
+	if len(page.Events) == 0 {
+		return false
+	}
+	r.fed = page.Events[len(page.Events)-1].Sequence
+	r.route(page.Events...)
+	return true
+}
+
+func (r *rig) route(evs ...events.Event) {
+	r.t.Helper()
+	_, err := r.inbox.Take(context.Background(), events.Batch{Events: evs})
+	require.NoError(r.t, err)
+}
+
+// once does one piece of a job.
+func (r *rig) once(job resume.Job) bool {
+	r.t.Helper()
+	did, err := r.eng.Once(context.Background(), job)
+	require.NoError(r.t, err)
+	return did
+}
+
+// rest feeds and works until nothing is due.
+func (r *rig) rest() {
+	r.t.Helper()
+	for range 200 {
+		busy := r.feed()
+		for _, job := range []resume.Job{resume.JobMatch, resume.JobWork, resume.JobSend} {
+			busy = r.once(job) || busy
+		}
+		if !busy {
+			return
+		}
+	}
+	r.dump()
+	r.t.Fatal("it never comes to rest")
+}
+
+// until feeds and waits until ok.
+func (r *rig) until(what string, ok func() bool) {
+	r.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !ok() {
+		if time.Now().After(deadline) {
+			r.dump()
+			r.t.Fatalf("never came: %s", what)
+		}
+		r.feed()
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// times are all columns of the tables that hold a moment.
+var times = map[string][]string{
+	"workflows": {"due", "deadline", "created_at", "updated_at", "finished_at"},
+	"threads":   {"at"},
+	"mail":      {"due", "decided_at", "arrived_at"},
+	"sends":     {"first_attempt", "due", "created_at", "settled_at"},
+	"history":   {"at"},
+	"streams":   {"attached_at", "through", "lease_until", "created_at"},
+}
+
+// jump lets d pass, for the store and the provider.
+func (r *rig) jump(d time.Duration) {
+	r.t.Helper()
+	r.srv.Advance(d)
+	back := fmt.Sprintf("%d", d.Microseconds())
+	if r.store == "postgres" {
+		back += " * interval '1 microsecond'"
+	}
+	for table, columns := range times {
+		var set []string
+		for _, c := range columns {
+			set = append(set, c+" = "+c+" - "+back)
+		}
+		r.exec("update {s}" + table + " set " + strings.Join(set, ", "))
+	}
+}
+
+func (r *rig) sql(query string) string {
+	if r.store == "postgres" {
+		return strings.ReplaceAll(query, "{s}", pgx.Identifier{r.cfg.Schema}.Sanitize()+".")
+	}
+	return strings.ReplaceAll(query, "{s}", "replywake_")
+}
+
+func (r *rig) exec(query string) {
+	r.t.Helper()
+	var err error
+	if r.pool != nil {
+		_, err = r.pool.Exec(context.Background(), r.sql(query))
+	} else {
+		_, err = r.db.ExecContext(context.Background(), r.sql(query))
+	}
+	require.NoError(r.t, err)
+}
+
+// count reads one number of the store.
+func (r *rig) count(query string) (n int) {
+	r.t.Helper()
+	var err error
+	if r.pool != nil {
+		err = r.pool.QueryRow(context.Background(), r.sql(query)).Scan(&n)
+	} else {
+		err = r.db.QueryRowContext(context.Background(), r.sql(query)).Scan(&n)
+	}
+	require.NoError(r.t, err)
+	return n
+}
+
+func (r *rig) workflow(id string) resume.Workflow {
+	r.t.Helper()
+	w, err := r.eng.Workflow(context.Background(), id)
+	require.NoError(r.t, err)
+	return w
+}
+
+func (r *rig) status(id string) resume.Status {
+	r.t.Helper()
+	return r.workflow(id).Status
+}
+
+func (r *rig) queue() []resume.Item {
+	r.t.Helper()
+	items, err := r.eng.Queue(context.Background(), "", 0)
+	require.NoError(r.t, err)
+	return items
+}
+
+// queued is the queue's one item.
+func (r *rig) queued() resume.Item {
+	r.t.Helper()
+	items := r.queue()
+	if len(items) != 1 {
+		r.dump()
+		require.Len(r.t, items, 1, "the queue")
+	}
+	return items[0]
+}
+
+func (r *rig) dump() {
+	ws, err := r.eng.Workflows(context.Background(), "", "", 0)
+	r.t.Log(err)
+	for _, w := range ws {
+		r.t.Logf("%+v", w)
+		tl, _ := r.eng.Timeline(context.Background(), w.ID)
+		for _, m := range tl {
+			r.t.Logf("   %s %-12s step %d %s", m.At.Format("05.000"), m.What, m.Step, m.Detail)
+		}
+	}
+	items, _ := r.eng.Queue(context.Background(), "", 0)
+	r.t.Logf("queue: %+v", items)
+}
+
+// messages are the IDs of a run's replies, in the order the step sees them.
+func messages(run resume.Run) (ids []string) {
+	for _, in := range run.Replies() {
+		ids = append(ids, in.Message.ID)
+	}
+	return ids
+}
+
+func question(to string) resume.Next {
+	return resume.Send(client.Outgoing{To: []string{to}, Subject: "Quote request", Text: "please quote"})
+}
+
+// answer answers the last reply of a run in its thread.
+func answer(run *resume.Run, text string) resume.Next {
+	replies := run.Replies()
+	return resume.Send(client.Outgoing{
+		To: []string{run.Counterparty}, Subject: "Re", Text: text, ReplyTo: replies[len(replies)-1].Message.ID,
+	})
+}
+
+// listens waits again, whatever comes.
+func listens(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil }
