@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/replywake/replywake/client"
@@ -52,9 +53,15 @@ func step(_ context.Context, run *resume.Run) (resume.Next, error) {
 	if err := run.Unmarshal(&s); err != nil {
 		return resume.Next{}, err
 	}
+	return s.next(run.Inputs), nil
+}
+
+// next decides from what is remembered and what arrived, and from nothing
+// else.
+func (s state) next(inputs []resume.Input) resume.Next {
 	var ids []string
 	var refused string
-	for _, in := range run.Inputs {
+	for _, in := range inputs {
 		switch in.Kind {
 		case resume.InputReply:
 			ids = append(ids, in.Message.ID)
@@ -64,20 +71,20 @@ func step(_ context.Context, run *resume.Run) (resume.Next, error) {
 	}
 	switch {
 	case len(ids) == 0 && refused != "": // a person looks, and has the step run again
-		return resume.Review(strings.TrimSpace(refused)).Save(s), nil
+		return resume.Review(strings.TrimSpace(refused)).Save(s)
 	case len(ids) == 0 && !s.Refused: // a bounce: its place is the timeline
-		return resume.Wait(0), nil
+		return resume.Wait(0)
 	case s.Refused: // what the refused send said is still to be said
-		ids = append(s.Last, ids...)
+		ids = slices.Concat(s.Last, ids)
 		s.Acked -= len(s.Last)
 	}
 	s.Acked, s.Last, s.Refused = s.Acked+len(ids), ids, false
 	if len(ids) == 0 {
-		return resume.Send(s.Request.question()).Save(s), nil
+		return resume.Send(s.Request.question()).Save(s)
 	}
 	next := resume.Send(s.Request.acknowledge(ids)).Save(s)
 	if s.Acked >= s.Request.Replies {
 		next = next.Done()
 	}
-	return next, nil
+	return next
 }

@@ -209,9 +209,11 @@ func (e *env) database() string {
 // time the previous one too.
 func (e *env) secrets(now time.Time) (c verify.Config, previousEnds time.Time) {
 	const current, previous, until, status = "EFA_WEBHOOK_SECRET", "EFA_WEBHOOK_SECRET_PREVIOUS", "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "EFA_VERIFY_FAIL_STATUS"
-	c.FailStatus = e.count(status, verify.DefaultFailStatus)
-	if s := c.FailStatus; s != 400 && s != 401 && s != 503 {
-		e.fault(status, "%d is none of 400, 401 and 503", s)
+	switch s := e.text(status, "400"); s {
+	case "400", "401", "503":
+		c.FailStatus, _ = strconv.Atoi(s)
+	default:
+		e.fault(status, "%q is none of 400, 401 and 503", s)
 	}
 	if text := e.text(current, ""); text != "" {
 		c.Secrets = append(c.Secrets, e.secret(current, text))

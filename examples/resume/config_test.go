@@ -1,0 +1,166 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/replywake/replywake/events"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// goodEnv is the smallest environment of a service, changed by pairs of name
+// and value.
+func goodEnv(changes ...string) map[string]string {
+	env := map[string]string{
+		"EFA_PROJECT_ID":    "prj_1",
+		"EFA_API_KEY":       "efa_test_key",
+		"AGENT_INBOX_IDS":   "ibx_a",
+		"EFA_INBOX_ADDRESS": "agent@example.com",
+	}
+	for i := 0; i < len(changes); i += 2 {
+		env[changes[i]] = changes[i+1]
+	}
+	return env
+}
+
+func load(env map[string]string) (config, error) {
+	return loadConfig(func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	}, noon)
+}
+
+const (
+	secretNow    = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+	secretBefore = "ffffffffffffffffffffffffffffffff"
+)
+
+func TestConfigDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := load(goodEnv())
+	require.NoError(t, err)
+	require.Equal(t, map[string][]string{"ibx_a": {"agent@example.com"}}, c.Inboxes)
+	require.Equal(t, "sqlite:replywake.db", c.Database)
+	require.Equal(t, []any{"127.0.0.1:8080", "127.0.0.1:8081", ""}, []any{c.Listen, c.Admin, c.AdminToken})
+	require.Equal(t, []any{time.Minute, 30 * time.Second, time.Minute, 20}, []any{c.SweepEvery, c.Lease, c.SendRetryAfter, c.MaxSendsPerHour})
+	require.Equal(t, events.FromNow, c.SweepStart)
+	require.Equal(t, 400, c.Verify.FailStatus)
+	require.False(t, c.hasWebhook())
+}
+
+func TestConfigTakesEveryVariable(t *testing.T) {
+	t.Parallel()
+	c, err := load(goodEnv(
+		"EFA_BASE_URL", "https://efa.example/v1",
+		"EFA_WEBHOOK_SECRET", secretNow,
+		"EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore,
+		"EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "2026-03-01T14:00:00+01:00",
+		"EFA_VERIFY_FAIL_STATUS", "503",
+		"AGENT_INBOX_IDS", "ibx_a, ibx_b",
+		"EFA_INBOX_ADDRESS", "agent@example.com,sales@example.com",
+		"DATABASE_URL", "postgres://user:pw@db.example/replywake",
+		"LISTEN_ADDR", ":8000",
+		"ADMIN_ADDR", "[::1]:0",
+		"ADMIN_TOKEN", "open sesame",
+		"SWEEP_EVERY", "400ms",
+		"SWEEP_START", "beginning",
+		"LEASE", "2s",
+		"SEND_RETRY_AFTER", "1s",
+		"MAX_SENDS_PER_HOUR", "7",
+	))
+	require.NoError(t, err)
+	require.Equal(t, "https://efa.example/v1", c.Provider.BaseURL)
+	own := []string{"agent@example.com", "sales@example.com"}
+	require.Equal(t, map[string][]string{"ibx_a": own, "ibx_b": own}, c.Inboxes)
+	require.Len(t, c.Verify.Secrets, 2)
+	require.True(t, c.Previous.Equal(noon.Add(time.Hour)))
+	require.Equal(t, 503, c.Verify.FailStatus)
+	require.Equal(t, events.FromBeginning, c.SweepStart)
+	require.Equal(t, []any{400 * time.Millisecond, 2 * time.Second, time.Second, 7}, []any{c.SweepEvery, c.Lease, c.SendRetryAfter, c.MaxSendsPerHour})
+}
+
+func TestPreviousSecretEndsAfterADay(t *testing.T) {
+	t.Parallel()
+	c, err := load(goodEnv("EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore))
+	require.NoError(t, err)
+	require.Equal(t, noon.Add(24*time.Hour), c.Previous)
+}
+
+func TestConfigFaults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		env  []string
+		want string // begins a line of the error
+	}{
+		"no project":                {[]string{"EFA_PROJECT_ID", ""}, "EFA_PROJECT_ID: is required"},
+		"no key":                    {[]string{"EFA_API_KEY", ""}, "EFA_API_KEY: is required"},
+		"no inbox":                  {[]string{"AGENT_INBOX_IDS", ""}, "AGENT_INBOX_IDS: is required"},
+		"an empty inbox":            {[]string{"AGENT_INBOX_IDS", "ibx_a,,ibx_b"}, "AGENT_INBOX_IDS: value 2 is empty"},
+		"no address":                {[]string{"EFA_INBOX_ADDRESS", ""}, "EFA_INBOX_ADDRESS: is required"},
+		"not an address":            {[]string{"EFA_INBOX_ADDRESS", "a@example.com, agent"}, "EFA_INBOX_ADDRESS: value 2 is not an e-mail address"},
+		"base URL":                  {[]string{"EFA_BASE_URL", "ftp://efa.example"}, "EFA_BASE_URL, EFA_PROJECT_ID, EFA_API_KEY: "},
+		"project is a URL":          {[]string{"EFA_PROJECT_ID", "https://x/prj_1"}, "EFA_BASE_URL, EFA_PROJECT_ID, EFA_API_KEY: "},
+		"short secret":              {[]string{"EFA_WEBHOOK_SECRET", "short"}, "EFA_WEBHOOK_SECRET: "},
+		"secret with a line end":    {[]string{"EFA_WEBHOOK_SECRET", secretNow + "\n"}, "EFA_WEBHOOK_SECRET: "},
+		"short previous secret":     {[]string{"EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", "short"}, "EFA_WEBHOOK_SECRET_PREVIOUS: "},
+		"previous secret alone":     {[]string{"EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore}, "EFA_WEBHOOK_SECRET_PREVIOUS: is set without EFA_WEBHOOK_SECRET"},
+		"until without previous":    {[]string{"EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "2026-03-01T14:00:00Z"}, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL: is set without EFA_WEBHOOK_SECRET_PREVIOUS"},
+		"until is no time":          {[]string{"EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "tomorrow"}, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL: "},
+		"fail status 200":           {[]string{"EFA_VERIFY_FAIL_STATUS", "200"}, `EFA_VERIFY_FAIL_STATUS: "200" is none of 400, 401 and 503`},
+		"fail status 410":           {[]string{"EFA_VERIFY_FAIL_STATUS", "410"}, "EFA_VERIFY_FAIL_STATUS: "},
+		"fail status, a word":       {[]string{"EFA_VERIFY_FAIL_STATUS", "bad"}, "EFA_VERIFY_FAIL_STATUS: "},
+		"another database":          {[]string{"DATABASE_URL", "mysql://db.example"}, "DATABASE_URL: is neither"},
+		"Postgres URL":              {[]string{"DATABASE_URL", "postgres://u:hunter2@db.example:port/x"}, "DATABASE_URL: is not a Postgres URL"},
+		"SQLite without a path":     {[]string{"DATABASE_URL", "sqlite:"}, "DATABASE_URL: sqlite: needs the path of a file"},
+		"SQLite in memory":          {[]string{"DATABASE_URL", "sqlite::memory:"}, "DATABASE_URL: sqlite: needs the path of a file"},
+		"listen without a port":     {[]string{"LISTEN_ADDR", "localhost"}, `LISTEN_ADDR: "localhost" is not host:port`},
+		"listen, port too high":     {[]string{"LISTEN_ADDR", ":70000"}, "LISTEN_ADDR: "},
+		"admin address":             {[]string{"ADMIN_ADDR", "8081"}, "ADMIN_ADDR: "},
+		"both at one address":       {[]string{"ADMIN_TOKEN", "t", "ADMIN_ADDR", ":1", "LISTEN_ADDR", ":1"}, "ADMIN_ADDR: is LISTEN_ADDR"},
+		"sweep every, no unit":      {[]string{"SWEEP_EVERY", "60"}, `SWEEP_EVERY: "60" is not a positive duration`},
+		"sweep every 0":             {[]string{"SWEEP_EVERY", "0s"}, "SWEEP_EVERY: "},
+		"sweep start":               {[]string{"SWEEP_START", "yesterday"}, `SWEEP_START: "yesterday" is neither beginning nor now`},
+		"lease, negative":           {[]string{"LEASE", "-1s"}, "LEASE: "},
+		"send retry after, a word":  {[]string{"SEND_RETRY_AFTER", "soon"}, "SEND_RETRY_AFTER: "},
+		"max sends 0":               {[]string{"MAX_SENDS_PER_HOUR", "0"}, `MAX_SENDS_PER_HOUR: "0" is not a whole number from 1`},
+		"max sends, not whole":      {[]string{"MAX_SENDS_PER_HOUR", "1.5"}, "MAX_SENDS_PER_HOUR: "},
+		"key with a line end in it": {[]string{"EFA_API_KEY", "efa_test_key\n"}, "EFA_BASE_URL, EFA_PROJECT_ID, EFA_API_KEY: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := goodEnv(c.env...)
+			_, err := load(env)
+			require.Error(t, err)
+			require.True(t, strings.HasPrefix(err.Error(), c.want), "%v", err)
+			require.NotContains(t, err.Error(), "\n", "one fault is one line")
+			for _, secret := range []string{"efa_test_key", "hunter2", secretNow, secretBefore} {
+				require.NotContains(t, err.Error(), secret)
+			}
+		})
+	}
+}
+
+func TestConfigReportsEveryFault(t *testing.T) {
+	t.Parallel()
+	_, err := load(map[string]string{"EFA_WEBHOOK_SECRET": "short", "SWEEP_EVERY": "x", "LEASE": "y", "DATABASE_URL": "z"})
+	require.Error(t, err)
+	named := map[string]bool{}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		name, _, _ := strings.Cut(line, ":")
+		named[name] = true
+	}
+	require.Equal(t, map[string]bool{
+		"EFA_PROJECT_ID": true, "EFA_API_KEY": true, "EFA_INBOX_ADDRESS": true, "AGENT_INBOX_IDS": true,
+		"EFA_WEBHOOK_SECRET": true, "SWEEP_EVERY": true, "LEASE": true, "DATABASE_URL": true,
+	}, named)
+}
+
+func TestServiceOrDemonstration(t *testing.T) {
+	t.Parallel()
+	require.False(t, isService([]string{"PATH=/bin", "DATABASE_URL=sqlite:x", "NOT_EFA_X=1"}))
+	require.True(t, isService([]string{"PATH=/bin", "EFA_API_KEY="}), "set to nothing is set")
+}
