@@ -1,0 +1,113 @@
+package resumetest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver: "sqlite"
+
+	"github.com/replywake/replywake/internal/schema"
+	"github.com/replywake/replywake/internal/sqldb"
+	"github.com/replywake/replywake/resume"
+)
+
+// liteStore is a SQLite file. All its processes share one handle: SQLite is
+// for one process, whose workers take turns.
+type liteStore struct {
+	dialect
+	db     *sql.DB
+	clocks clocks
+	all    string // selectAll
+}
+
+// template is a migrated database file, made once a test process.
+var template = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "resumetest")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "template.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := schema.Migrate(context.Background(), sqldb.SQLite(db)); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	if _, err := db.Exec(fmt.Sprintf(createCalls, "replywake_resumetest_calls")); err != nil { //nolint:noctx // a file of ours
+		_ = db.Close()
+		return nil, err
+	}
+	if err := db.Close(); err != nil { // which also writes the log back into the file
+		return nil, err
+	}
+	return os.ReadFile(path) //nolint:gosec // the file just written
+})
+
+func newLite(tb testing.TB) (*liteStore, error) {
+	image, err := template()
+	if err != nil {
+		return nil, fmt.Errorf("make a SQLite template: %w", err)
+	}
+	path := filepath.Join(tb.TempDir(), "explore.db")
+	if err := os.WriteFile(path, image, 0o600); err != nil {
+		return nil, err
+	}
+	// Nothing here outlives a crash of the machine, so nothing is synced.
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=synchronous(off)")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(4)
+	db.SetMaxIdleConns(4)
+	tb.Cleanup(func() { _ = db.Close() })
+	s := &liteStore{dialect: dialect{prefix: "replywake_", sqlite: true}, db: db}
+	s.all = s.selectAll()
+	s.clocks, err = clocksOf()
+	return s, err
+}
+
+func (s *liteStore) name() string   { return "sqlite" }
+func (s *liteStore) overlaps() bool { return false }
+
+func (s *liteStore) process(_ int, r *rig) (*process, error) {
+	p := &process{rig: r, mail: &boundaryMail{rig: r}}
+	eng, err := resume.NewSQLite(s.db, p.mail, p.step, r.config)
+	if err != nil {
+		return nil, err
+	}
+	p.lite, p.engine = eng, eng.Engine
+	p.join = func(run *resume.Run, insert func(execer) error) {
+		run.InSQL(func(ctx context.Context, tx *sql.Tx) error {
+			return insert(func(_ context.Context, query string, args ...any) error {
+				_, err := tx.ExecContext(ctx, query, args...)
+				return err
+			})
+		})
+	}
+	p.insertCall = "insert into replywake_resumetest_calls values (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+	p.inbox, err = newLiteInbox(s.db, r, eng)
+	return p, err
+}
+
+func (s *liteStore) reset(ctx context.Context) error {
+	return inSQL(ctx, s.db, func(exec execer) error { return s.resetAll(ctx, exec) })
+}
+
+func (s *liteStore) shift(ctx context.Context, _ int, d time.Duration) error {
+	return inSQL(ctx, s.db, func(exec execer) error { return s.shiftAll(ctx, exec, s.clocks, d) })
+}
+
+func (s *liteStore) read(ctx context.Context) (*tables, error) {
+	return decode(s.db.QueryRowContext(ctx, s.all).Scan)
+}
+
+func (s *liteStore) blocked(context.Context, int) (bool, error) { return false, nil }

@@ -1,0 +1,225 @@
+package resumetest
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/replywake/replywake/resume"
+)
+
+// tables is what is committed at one moment.
+type tables struct {
+	workflows []workflow
+	threads   []thread
+	mail      []letter
+	sends     []send
+	history   []happened
+	seen      []seen
+	parked    []parked
+	calls     []call
+	clock     micros // the database's
+}
+
+// micros is a time as microseconds since 1970; 0 is none.
+type micros int64
+
+type workflow struct {
+	ID           string `json:"id"`
+	Run          string `json:"run"`
+	Inbox        string `json:"inbox"`
+	Counterparty string `json:"counterparty"`
+	Status       string `json:"status"`
+	Step         int64  `json:"step"`
+	Arrived      int64  `json:"arrived"`
+	Consumed     int64  `json:"consumed"`
+	Gen          int64  `json:"gen"`
+	Due          micros `json:"due"`
+	Deadline     micros `json:"deadline"`
+	Attempts     int64  `json:"attempts"`
+	Error        string `json:"error"`
+}
+
+func (w *workflow) status() resume.Status { return resume.Status(w.Status) }
+func (w *workflow) terminal() bool        { return w.status().Terminal() }
+
+type thread struct {
+	Inbox     string `json:"inbox"`
+	Thread    string `json:"thread"`
+	Workflow  string `json:"workflow"`
+	Run       string `json:"run"`
+	MatchedBy string `json:"matched_by"`
+}
+
+// letter is a row of the mailbox.
+type letter struct {
+	ID         int64  `json:"id"`
+	EventID    string `json:"event_id"`
+	Kind       string `json:"kind"`
+	Inbox      string `json:"inbox"`
+	Thread     string `json:"thread"`
+	Message    string `json:"message"`
+	AliasOf    int64  `json:"alias_of"`
+	Place      string `json:"place"`
+	Workflow   string `json:"workflow"`
+	Run        string `json:"run"`
+	MatchedBy  string `json:"matched_by"`
+	ConsumedBy int64  `json:"consumed_by"`
+	Reason     string `json:"reason"`
+	Due        micros `json:"due"`
+	Decision   string `json:"decision"`
+}
+
+func (l *letter) pending() bool { return l.Place == "input" && l.ConsumedBy == 0 }
+
+type send struct {
+	Workflow string `json:"workflow"`
+	Run      string `json:"run"`
+	Step     int64  `json:"step"`
+	Key      string `json:"key"`
+	Hash     string `json:"hash"`
+	State    string `json:"state"`
+	Attempts int64  `json:"attempts"`
+	First    micros `json:"first_attempt"`
+	Due      micros `json:"due"`
+	Message  string `json:"message"`
+	Thread   string `json:"thread"`
+}
+
+// happened counts the lines of a timeline.
+type happened struct {
+	Workflow string `json:"workflow"`
+	Run      string `json:"run"`
+	What     string `json:"what"`
+	N        int64  `json:"n"`
+}
+
+type seen struct {
+	EventID string `json:"event_id"`
+}
+
+type parked struct {
+	EventID string `json:"event_id"`
+	Due     micros `json:"due"`
+}
+
+// call is a step call, written in the transaction that commits its result, by
+// the means a user has for that.
+type call struct {
+	ID       int64  `json:"id"`
+	Workflow string `json:"workflow"`
+	Run      string `json:"run"`
+	Gen      int64  `json:"gen"`
+	Step     int64  `json:"step"`
+	TimedOut int64  `json:"timed_out"`
+	Inputs   string `json:"inputs"` // event IDs between spaces
+}
+
+func (c *call) took(event string) bool { return strings.Contains(c.Inputs, " "+event+" ") }
+
+const createCalls = `create table %s (id bigint, workflow text, run text, gen bigint, step bigint, timed_out bigint, inputs text)`
+
+// dialect writes one store's names and functions.
+type dialect struct {
+	prefix string // before a table's name
+	sqlite bool
+}
+
+func (d dialect) table(name string) string { return d.prefix + name }
+
+// selectAll reads every table in one statement, as JSON: one round trip, and
+// one moment.
+func (d dialect) selectAll() string {
+	parts := []string{
+		d.rows("workflows", "id", workflow{}), d.rows("threads", "thread", thread{}), d.rows("mail", "id", letter{}),
+		d.rows("sends", "workflow, step", send{}),
+		d.rows("(select workflow, run, what, count(*) as n from "+d.table("history")+" group by workflow, run, what) as h", "", happened{}),
+		d.rows("seen", "event_id", seen{}), d.rows("parked", "event_id", parked{}), d.rows("resumetest_calls", "id", call{}),
+	}
+	clock := "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+	if d.sqlite {
+		clock = "cast(unixepoch('subsec') * 1000000 as integer)"
+	}
+	return "select " + clock + ", (" + strings.Join(parts, "), (") + ")"
+}
+
+// rows is a scalar subquery: the rows of a table as a JSON array.
+func (d dialect) rows(from, order string, row any) string {
+	if !strings.HasPrefix(from, "(") {
+		from = d.table(from) + " as t"
+	}
+	var pairs []string
+	t := reflect.TypeOf(row)
+	for f := range t.NumField() {
+		name := t.Field(f).Tag.Get("json")
+		value := name
+		switch {
+		case t.Field(f).Type == reflect.TypeFor[micros]() && !d.sqlite:
+			value = fmt.Sprintf("coalesce((extract(epoch from %s) * 1000000)::bigint, 0)", name)
+		case t.Field(f).Type.Kind() == reflect.Int64:
+			value = fmt.Sprintf("coalesce(%s, 0)", name)
+		}
+		pairs = append(pairs, "'"+name+"', "+value)
+	}
+	list := strings.Join(pairs, ", ")
+	if order != "" {
+		order = " order by " + order
+	}
+	if d.sqlite {
+		return "select json_group_array(json_object(" + list + ")" + order + ") from " + from
+	}
+	return "select coalesce(json_agg(json_build_object(" + list + ")" + order + "), '[]')::text from " + from
+}
+
+// clocks are the columns that hold times, by table.
+type clocks map[string][]string
+
+var (
+	createTable = regexp.MustCompile(`(?i)create table "[^"]+"\.(\w+) \(`)
+	timeColumn  = regexp.MustCompile(`(?i)^\s+(\w+)\s+timestamptz`)
+)
+
+// clocksOf reads from the published schema which columns hold times.
+func clocksOf() (clocks, error) {
+	script, err := resume.SQL("x")
+	if err != nil {
+		return nil, err
+	}
+	c, table := clocks{}, ""
+	for line := range strings.Lines(script) {
+		if m := createTable.FindStringSubmatch(line); m != nil {
+			table = m[1]
+		}
+		if m := timeColumn.FindStringSubmatch(line); m != nil {
+			c[table] = append(c[table], m[1])
+		}
+	}
+	return c, nil
+}
+
+// shift moves every stored time of a table into the past by $1 microseconds.
+func (d dialect) shift(table string, columns []string) string {
+	var sets []string
+	for _, c := range columns {
+		by := " - $1::bigint * interval '1 microsecond'"
+		if d.sqlite {
+			by = " - ?1"
+		}
+		sets = append(sets, c+" = "+c+by)
+	}
+	return "update " + d.table(table) + " set " + strings.Join(sets, ", ")
+}
+
+// emptied are the tables that a run begins without rows in. The stream's own
+// row stays, as if never used: an Inbox enrols once.
+var emptied = []string{"history", "mail", "sends", "threads", "workflows", "seen", "parked", "floors", "unreadable", "resumetest_calls"}
+
+func (d dialect) empty() []string {
+	var out []string
+	for _, t := range emptied {
+		out = append(out, "delete from "+d.table(t))
+	}
+	return append(out, "update "+d.table("streams")+" set cursor = 0, settled = 0, attached = 0, attached_at = null, through = null, "+
+		"lease_owner = '', lease_until = null")
+}
