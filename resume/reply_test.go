@@ -14,7 +14,9 @@ import (
 func TestReplyIsShownWithAllThatIsKnown(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
-		r := open(func(_ context.Context, run *resume.Run) (resume.Next, error) { return answer(run, "thank you").Done(), nil }, resume.Config{})
+		r := open(func(_ context.Context, run *resume.Run) (resume.Next, error) {
+			return answer(run, "thank you").Done(), nil
+		}, resume.Config{})
 		sent := r.ask("w1", supplier)
 		require.Equal(t, resume.StatusWaiting, r.status("w1"))
 		require.Equal(t, "a reply", r.workflow("w1").WaitingFor())
@@ -181,44 +183,6 @@ func TestStateIsKeptBetweenRuns(t *testing.T) {
 		r.rest()
 		require.Equal(t, []state{{1, []string{"first"}}, {2, nil}, {2, nil}}, seen)
 		require.JSONEq(t, `{"Asked":2,"Notes":null}`, string(r.workflow("w1").State))
-	})
-}
-
-// Two threads are one conversation.
-func TestHistoryIsMerged(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, open opener) {
-		var history []string
-		var bodies []string
-		r := open(func(ctx context.Context, run *resume.Run) (resume.Next, error) {
-			all, err := run.History(ctx)
-			if err != nil {
-				return resume.Next{}, err
-			}
-			history, bodies = nil, nil
-			for _, m := range all {
-				body, err := run.Body(ctx, m)
-				if err != nil {
-					return resume.Next{}, err
-				}
-				history, bodies = append(history, m.ID), append(bodies, body.Text.Text())
-			}
-			return resume.Wait(0), nil
-		}, resume.Config{})
-		sent := r.ask("w1", supplier)
-		var want []string
-		want = append(want, sent.MessageID)
-		for i, m := range []efatest.Mail{{Text: "a", ReplyTo: sent.MessageID}, {Text: "b"}, {Text: "c", ReplyTo: sent.MessageID}} {
-			r.srv.Advance(time.Duration(i+1) * time.Minute)
-			m.From = supplier
-			want = append(want, r.srv.Inbound(m).MessageID)
-			r.rest()
-		}
-		require.Equal(t, want, history)
-		require.Equal(t, []string{"please quote", "a", "b", "c"}, bodies)
-		seen, err := r.eng.Seen(t.Context(), "w1")
-		require.NoError(t, err)
-		require.Equal(t, want[1:], seen)
 	})
 }
 

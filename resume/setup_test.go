@@ -32,6 +32,7 @@ type rig struct {
 	store string
 	srv   *efatest.Server
 	mail  *efa.Client
+	wrap  func(resume.Mail) resume.Mail // what the engine speaks to instead
 	eng   *resume.Engine
 	cfg   resume.Config
 
@@ -63,15 +64,21 @@ func onBoth(t *testing.T, fn func(t *testing.T, open opener)) {
 	}
 }
 
+// storeOf is the store that a test of onBoth runs on.
+func storeOf(t *testing.T) string {
+	t.Helper()
+	for _, part := range strings.Split(t.Name(), "/") {
+		if part == "sqlite" || part == "postgres" {
+			return part
+		}
+	}
+	t.Fatal("not inside onBoth")
+	return ""
+}
+
 func newRig(t *testing.T, store string, step resume.Step, cfg resume.Config, provider ...efatest.Config) *rig {
 	t.Helper()
 	r := bareRig(t, store, step, provider...)
-	if store == "postgres" {
-		db := testdb.Postgres(t)
-		r.pool, cfg.Schema = db.Pool, db.Schema
-	} else {
-		r.db = testdb.SQLite(t)
-	}
 	r.open(cfg)
 	return r
 }
@@ -86,10 +93,22 @@ func bareRig(t *testing.T, store string, step resume.Step, provider ...efatest.C
 	return r
 }
 
-// open makes the rig's engine and its inbox.
+// open makes the rig's engine and its inbox, on a fresh store unless it has one.
 func (r *rig) open(cfg resume.Config) {
 	r.t.Helper()
-	r.pg, r.lite, r.eng, r.cfg = r.engine(r.mail, cfg)
+	switch {
+	case r.pool != nil || r.db != nil:
+	case r.store == "postgres":
+		db := testdb.Postgres(r.t)
+		r.pool, cfg.Schema = db.Pool, db.Schema
+	default:
+		r.db = testdb.SQLite(r.t)
+	}
+	var mail resume.Mail = r.mail
+	if r.wrap != nil {
+		mail = r.wrap(mail)
+	}
+	r.pg, r.lite, r.eng, r.cfg = r.engine(mail, cfg)
 	if r.pg != nil {
 		require.NoError(r.t, r.pg.Migrate(r.t.Context()))
 	}
@@ -97,7 +116,7 @@ func (r *rig) open(cfg resume.Config) {
 }
 
 // engine makes an engine on the rig's store.
-func (r *rig) engine(mail *efa.Client, cfg resume.Config) (pg *resume.PostgresEngine, lite *resume.SQLiteEngine, eng *resume.Engine, _ resume.Config) {
+func (r *rig) engine(mail resume.Mail, cfg resume.Config) (pg *resume.PostgresEngine, lite *resume.SQLiteEngine, eng *resume.Engine, _ resume.Config) {
 	r.t.Helper()
 	if cfg.Inboxes == nil {
 		cfg.Inboxes = map[string][]string{r.srv.Inbox(): {r.srv.Address(r.srv.Inbox())}}
@@ -120,7 +139,7 @@ func (r *rig) engine(mail *efa.Client, cfg resume.Config) (pg *resume.PostgresEn
 }
 
 // door makes the inbox of an engine's stream.
-func (r *rig) door(mail *efa.Client, pg *resume.PostgresEngine, lite *resume.SQLiteEngine) *dedupe.Inbox {
+func (r *rig) door(mail resume.Mail, pg *resume.PostgresEngine, lite *resume.SQLiteEngine) *dedupe.Inbox {
 	r.t.Helper()
 	cfg := dedupe.Config{Stream: mail.Stream(), Schema: r.cfg.Schema}
 	var in *dedupe.Inbox
