@@ -9,6 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/replywake/replywake/client"
 )
 
@@ -46,7 +50,9 @@ type Config struct {
 	// no LISTEN, no prepared statement that outlives its transaction.
 	Pooler bool
 
-	Logger *slog.Logger // default: discard
+	Logger         *slog.Logger         // default: discard. It never gets a stranger's text.
+	MeterProvider  metric.MeterProvider // default: OpenTelemetry's global one
+	TracerProvider trace.TracerProvider // default: OpenTelemetry's global one
 }
 
 func (c Config) withDefaults() Config {
@@ -71,6 +77,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.MeterProvider == nil {
+		c.MeterProvider = otel.GetMeterProvider()
+	}
+	if c.TracerProvider == nil {
+		c.TracerProvider = otel.GetTracerProvider()
 	}
 	return c
 }

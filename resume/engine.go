@@ -37,6 +37,7 @@ type Engine struct {
 	cfg  Config
 	own  map[string]map[string]bool // inbox -> its own addresses, normalised
 	log  *slog.Logger
+	tel  telemetry
 
 	stream string // events and threads of this stream are the engine's
 	owner  string // unique to this process's start
@@ -90,6 +91,9 @@ func newEngine(db *sqldb.DB, mail Mail, step Step, cfg Config) (*Engine, error) 
 	e := &Engine{
 		db: db, st: newStatements(db.Dialect), mail: mail, step: step, cfg: cfg, own: map[string]map[string]bool{}, log: cfg.Logger,
 		stream: mail.Stream().Name, owner: rand.Text(), bells: newBells(), notice: newNotice(),
+	}
+	if e.tel, err = newTelemetry(cfg); err != nil {
+		return nil, fmt.Errorf("resume: telemetry: %w", err)
 	}
 	for inbox, addresses := range cfg.Inboxes {
 		e.own[inbox] = map[string]bool{}

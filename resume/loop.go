@@ -37,37 +37,27 @@ func (e *Engine) Wake() {
 // Config.Drain, stops the rest and gives their leases back. It returns nil
 // after a clean stop. Errors of the database or the provider are waited out.
 func (e *Engine) Run(ctx context.Context) error {
-	var loops sync.WaitGroup
 	hard, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // outlives ctx by Drain
 	defer stop(nil)
-	slots := make(chan struct{}, e.cfg.Workers)
-	var steps sync.WaitGroup
+	defer e.observe()()
+	var busy sync.WaitGroup
 
-	loops.Go(func() {
-		e.loop(ctx, "work", e.bells.work, e.st.WorkflowIsDue, func() (bool, error) { return e.dispatch(ctx, hard, slots, &steps) })
-	})
-	loops.Go(func() {
-		e.loop(ctx, "send", e.bells.send, e.st.SendIsDue, func() (bool, error) {
-			n, err := e.send(ctx, hard, e.cfg.Senders)
-			return n == e.cfg.Senders, err
-		})
-	})
-	loops.Go(func() {
-		e.loop(ctx, "match", e.bells.match, e.st.MailIsDue, func() (bool, error) {
-			n, err := e.match(ctx, hard, matchBatch)
-			return n == matchBatch, err
-		})
-	})
-	loops.Go(func() { e.tidy(ctx) })
-	loops.Go(func() { e.listen(ctx) })
-	loops.Go(func() { e.notify(ctx) })
+	work := pool[workflowRow]{size: e.cfg.Workers, claim: e.claim, run: e.work}
+	send := pool[sendRow]{size: e.cfg.Senders, claim: e.claimSends, run: e.trySend}
+	match := pool[mailRow]{size: matchers, claim: e.claimMail, run: e.tryMatch}
+	busy.Go(func() { e.loop(ctx, "work", e.bells.work, e.st.WorkflowIsDue, work.turn(ctx, hard, &busy)) })
+	busy.Go(func() { e.loop(ctx, "send", e.bells.send, e.st.SendIsDue, send.turn(ctx, hard, &busy)) })
+	busy.Go(func() { e.loop(ctx, "match", e.bells.match, e.st.MailIsDue, match.turn(ctx, hard, &busy)) })
+	busy.Go(func() { e.tidy(ctx) })
+	busy.Go(func() { e.listen(ctx) })
+	busy.Go(func() { e.notify(ctx) })
 
 	beating, rest := context.WithCancel(hard)
 	var heart sync.WaitGroup
 	heart.Go(func() { e.heartbeat(beating) })
 
 	<-ctx.Done()
-	e.drain(&loops, &steps, stop)
+	e.drain(&busy, stop)
 	rest()
 	heart.Wait()
 	return nil
@@ -112,43 +102,61 @@ func (e *Engine) look(ctx context.Context, isDue string) (bool, error) {
 	return n > 0, err
 }
 
-// dispatch claims as much as there are free workers and starts the runs. They
-// live on hard, which outlives ctx.
-func (e *Engine) dispatch(ctx, hard context.Context, slots chan struct{}, steps *sync.WaitGroup) (more bool, err error) {
-	select { // at least one free worker, or there is no use in claiming
-	case slots <- struct{}{}:
-	case <-ctx.Done():
-		return false, nil
+// pool runs claimed rows, size at once, each in a goroutine of its own: a slow
+// one delays no other.
+type pool[T any] struct {
+	size  int
+	claim func(ctx context.Context, n int) ([]*T, error)
+	run   func(ctx context.Context, row *T)
+}
+
+// turn returns what one turn of a loop does: claim as much as there is room
+// for, and start it. The runs live on hard, which outlives ctx.
+func (p pool[T]) turn(ctx, hard context.Context, busy *sync.WaitGroup) func() (more bool, err error) {
+	slots := make(chan struct{}, p.size)
+	return func() (bool, error) {
+		free := take(ctx, slots)
+		if free == 0 {
+			return false, nil
+		}
+		rows, err := p.claim(ctx, free)
+		for range free - len(rows) {
+			<-slots
+		}
+		for _, row := range rows {
+			busy.Go(func() {
+				defer func() { <-slots }()
+				p.run(hard, row)
+			})
+		}
+		return len(rows) == free, err
 	}
-	free := 1
-	for free < cap(slots) {
+}
+
+// take waits for a free slot, or there is no use in claiming, and takes all
+// that are free; 0 once ctx has ended.
+func take(ctx context.Context, slots chan struct{}) (free int) {
+	select {
+	case slots <- struct{}{}:
+		free = 1
+	case <-ctx.Done():
+		return 0
+	}
+	for {
 		select {
 		case slots <- struct{}{}:
 			free++
-			continue
 		default:
+			return free
 		}
-		break
 	}
-	claimed, more, err := e.claim(ctx, free)
-	for range free - len(claimed) {
-		<-slots
-	}
-	for _, w := range claimed {
-		steps.Go(func() {
-			defer func() { <-slots }()
-			e.work(hard, w)
-		})
-	}
-	return more && err == nil, err
 }
 
 // drain waits for what is under way, and stops it once Drain has passed.
-func (e *Engine) drain(loops, steps *sync.WaitGroup, stop context.CancelCauseFunc) {
+func (e *Engine) drain(busy *sync.WaitGroup, stop context.CancelCauseFunc) {
 	done := make(chan struct{})
 	go func() {
-		loops.Wait()
-		steps.Wait()
+		busy.Wait()
 		close(done)
 	}()
 	select {

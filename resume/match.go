@@ -14,8 +14,7 @@ import (
 // puts it before a person.
 
 const (
-	matchBatch = 32
-	matchers   = 8
+	matchers = 8 // at once in a process
 	// outcomeWait is how long mail waits for sends of its inbox, begun before
 	// it, whose outcome would tell its thread.
 	outcomeWait = time.Hour
@@ -25,22 +24,22 @@ const (
 // doubling to a minute.
 func soon(n int64) time.Duration { return min(250*time.Millisecond<<min(n, 10), time.Minute) }
 
-// match looks at up to n unplaced mails and says how many there were. The reads
-// live on hard, which outlives ctx.
-func (e *Engine) match(ctx, hard context.Context, n int) (int, error) {
+// claimMail leases up to n unplaced mails that are due.
+func (e *Engine) claimMail(ctx context.Context, n int) ([]*mailRow, error) {
 	if e.refused() {
-		return 0, nil
+		return nil, nil
 	}
-	rows, err := claimOf(ctx, e.db, scanMail, e.st.MailUnplaced, e.cfg.Name, n, e.cfg.Lease)
-	if err != nil {
-		return 0, err
+	return claimOf(ctx, e.db, scanMail, e.st.MailUnplaced, e.cfg.Name, n, e.cfg.Lease)
+}
+
+// tryMatch looks at one mail, and sets when to look again if it stays unplaced.
+func (e *Engine) tryMatch(ctx context.Context, m *mailRow) {
+	ctx, measured := e.tel.match(ctx)
+	err := e.matchOne(ctx, m)
+	measured(err)
+	if err != nil && ctx.Err() == nil {
+		e.retryMail(ctx, m, err)
 	}
-	each(rows, matchers, func(m *mailRow) {
-		if err := e.matchOne(hard, m); err != nil && hard.Err() == nil {
-			e.retryMail(hard, m, err)
-		}
-	})
-	return len(rows), nil
 }
 
 // retryMail sets when an unplaced row is looked at again.

@@ -3,7 +3,6 @@ package resume
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/replywake/replywake/client"
@@ -183,18 +182,4 @@ func (l *ledger) count(ctx context.Context, query string, args ...any) (int64, e
 	var n int64
 	err := sqldb.One(ctx, l.tx, query, args, &n)
 	return n, err
-}
-
-// each calls fn for every row, at most limit at once, and waits for all.
-func each[T any](rows []*T, limit int, fn func(*T)) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, limit)
-	for _, r := range rows {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			fn(r)
-		})
-	}
-	wg.Wait()
 }

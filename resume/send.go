@@ -15,22 +15,19 @@ import (
 // Senders drive planned sends to an outcome. A send is a leased row: its bytes
 // and key never change, so any sender may try it again at any time.
 
-// send attempts up to n due sends and says how many there were. The attempts
-// live on hard, which outlives ctx.
-func (e *Engine) send(ctx, hard context.Context, n int) (int, error) {
+// claimSends leases up to n due sends.
+func (e *Engine) claimSends(ctx context.Context, n int) ([]*sendRow, error) {
 	if e.refused() {
-		return 0, nil
+		return nil, nil
 	}
-	rows, err := claimOf(ctx, e.db, scanSend, e.st.SendClaim, e.cfg.Name, n, e.cfg.SendRetryAfter)
-	if err != nil {
-		return 0, err
+	return claimOf(ctx, e.db, scanSend, e.st.SendClaim, e.cfg.Name, n, e.cfg.SendRetryAfter)
+}
+
+// trySend makes one attempt; a failure to store it leaves the row to its lease.
+func (e *Engine) trySend(ctx context.Context, s *sendRow) {
+	if err := e.sendOne(ctx, s); err != nil && ctx.Err() == nil {
+		e.log.WarnContext(ctx, "sending failed", "workflow", s.workflow, "step", s.step, "error", err)
 	}
-	each(rows, e.cfg.Senders, func(s *sendRow) {
-		if err := e.sendOne(hard, s); err != nil && hard.Err() == nil {
-			e.log.WarnContext(ctx, "sending failed", "workflow", s.workflow, "step", s.step, "error", err)
-		}
-	})
-	return len(rows), nil
 }
 
 // sendOne makes one attempt and stores what came of it.
@@ -43,7 +40,9 @@ func (e *Engine) sendOne(ctx context.Context, s *sendRow) error {
 		return e.settle(ctx, s, client.Outcome{}, client.ErrKeyExpired)
 	}
 	try, cancel := context.WithTimeoutCause(ctx, e.cfg.SendTimeout, errors.New("resume: the send took too long"))
+	try, measured := e.tel.send(try)
 	out, err := e.mail.Send(try, s.key, client.Sealed{Inbox: s.inbox, ReplyTo: s.replyTo, Body: s.body})
+	measured(err)
 	cancel()
 	if at := ctx.Err(); at != nil && err != nil {
 		return at // stopped: the row's lease runs out by itself

@@ -13,6 +13,7 @@ type statements struct {
 	Now     string
 	Through string
 
+	Backlog       string
 	WorkflowIsDue string
 	SendIsDue     string
 	MailIsDue     string
@@ -102,8 +103,14 @@ const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.bo
 
 func newStatements(d sqldb.Dialect) statements {
 	st := statements{
-		Now:           `select {now}`,
-		Through:       `select s.through from {s}streams as s where s.name = $1 and s.attached_at is not null`,
+		Now:     `select {now}`,
+		Through: `select s.through from {s}streams as s where s.name = $1 and s.attached_at is not null`,
+		Backlog: `select {now}, (select min(w.due) from {s}workflows as w where w.engine = $1 and w.due is not null),
+			(select count(*) from {s}mail as m where m.engine = $1 and m.place = 'review'),
+			(select min(m.arrived_at) from {s}mail as m where m.engine = $1 and m.place = 'review'),
+			(select count(*) from {s}mail as m where m.engine = $1 and m.place = 'unplaced'),
+			(select min(m.arrived_at) from {s}mail as m where m.engine = $1 and m.place = 'unplaced'),
+			(select count(*) from {s}workflows as w where w.engine = $1 and w.status = 'needs_review')`,
 		WorkflowIsDue: `select count(*) from (select 1 from {s}workflows where engine = $1 and due <= {now} limit 1) as w`,
 		SendIsDue:     `select count(*) from (select 1 from {s}sends where engine = $1 and due <= {now} limit 1) as o`,
 		MailIsDue:     `select count(*) from (select 1 from {s}mail where engine = $1 and place = 'unplaced' and due <= {now} limit 1) as m`,

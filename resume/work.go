@@ -14,7 +14,7 @@ import (
 )
 
 // claim takes up to n due workflows under a lease.
-func (e *Engine) claim(ctx context.Context, n int) (claimed []*workflowRow, more bool, err error) {
+func (e *Engine) claim(ctx context.Context, n int) (claimed []*workflowRow, err error) {
 	err = e.inTx(ctx, func(l *ledger) error {
 		claimed = nil
 		rows, err := rowsOf(ctx, l.tx, scanWorkflow, e.st.WorkflowDue, e.cfg.Name, n)
@@ -25,7 +25,6 @@ func (e *Engine) claim(ctx context.Context, n int) (claimed []*workflowRow, more
 		if err != nil {
 			return err
 		}
-		more = len(rows) == n
 		for _, w := range rows {
 			l.workflows[w.id] = w
 			was := w.Status
@@ -40,7 +39,7 @@ func (e *Engine) claim(ctx context.Context, n int) (claimed []*workflowRow, more
 		}
 		return nil
 	})
-	return claimed, more, err
+	return claimed, err
 }
 
 // through is the moment up to which everything has been received, as the
@@ -136,7 +135,9 @@ func (e *Engine) work(ctx context.Context, w *workflowRow) {
 	e.runs.add(w, cancel)
 	defer e.runs.remove(w)
 
+	ctx, measured := e.tel.run(ctx)
 	err := e.runOnce(ctx, w)
+	measured(err)
 	// What follows is worth storing even if the run was stopped.
 	store, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
