@@ -41,9 +41,10 @@ func TestThreadTakesUndecidedMailFromTheQueue(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})
-		r.srv.Fault(efatest.Fault{Op: efatest.OpSend, Drop: efatest.DropAnswer})
+		fault := r.srv.Fault(efatest.Fault{Op: efatest.OpSend, Drop: efatest.DropAnswer, When: efatest.When{Always: true}})
 		r.start(resume.Start{ID: "w1", Counterparty: supplier, First: question(supplier)})
 		r.once(resume.JobSend)
+		fault.Disarm()
 		thread := r.srv.Sends()[0].ThreadID
 		waits := r.srv.Inbound(efatest.Mail{From: "colleague@example.com", Thread: thread, Text: "1"})
 		gone := r.srv.Inbound(efatest.Mail{From: "spam@example.com", Thread: thread, Text: "2"})
@@ -63,7 +64,7 @@ func TestThreadTakesUndecidedMailFromTheQueue(t *testing.T) {
 		require.Equal(t, []string{waits.MessageID}, messages(r.last(1)), "what a person dismissed stays dismissed")
 		require.Empty(t, r.queue())
 		require.Len(t, r.srv.Sends(), 1)
-		require.Equal(t, 1, r.srv.Sends()[0].Replays)
+		require.Positive(t, r.srv.Sends()[0].Replays)
 	})
 }
 
