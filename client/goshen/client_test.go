@@ -11,10 +11,7 @@ import (
 	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/client/goshen"
 	"github.com/replywake/replywake/client/goshen/goshentest"
-	"github.com/replywake/replywake/resume"
 )
-
-var _ resume.Mail = (*goshen.Client)(nil)
 
 func TestNewReportsEveryFault(t *testing.T) {
 	t.Parallel()

@@ -24,9 +24,9 @@
 // verb; no error holds an address, a Message-ID, a body or the provider's
 // message, also where these stand in the request's path. Nothing but a GET is
 // ever repeated here; a send is made under the caller's Idempotency-Key, so
-// that the caller may repeat it. Quarantined mail is shown by nothing here but
-// [Client.List], [Client.Thread] and [Client.Message], and there only to a
-// caller who asks for it.
+// that the caller may repeat it. Quarantined mail is no event, and is not in
+// [Client.Messages] and [Client.Body]; where else it can be seen, it says so
+// ([Message.Quarantined]).
 //
 // # What is not
 //

@@ -48,7 +48,8 @@ func (s *Source) Head(context.Context) (events.Cursor, error) { return 0, nil }
 // Page shows up to 100 unread messages of one inbox, oldest first; it is empty
 // if no inbox has any. Inboxes take turns, so none waits for another to be
 // empty. One that is refused does not keep the others from being read: its
-// error comes once none of them has anything to show.
+// error comes once none of them has anything to show, so that a sweep ends with
+// it and does not count as having received everything.
 func (s *Source) Page(ctx context.Context, _ events.Cursor) (events.Page, error) {
 	inboxes := s.client.inboxes
 	turn := s.turn.Add(1) - 1

@@ -63,7 +63,8 @@ func decodeThread(fields object) Thread {
 	}
 }
 
-// Thread reads a conversation, without its texts. One of over 500 messages is
+// Thread reads a conversation, without its texts, and with what is quarantined.
+// One of over 500 messages is
 // an error with the code thread_too_large; [Client.Messages] reads it.
 func (c *Client) Thread(ctx context.Context, inbox, id string) (Thread, error) {
 	fields, answer, err := c.getObject(ctx, opThread, url.Values{"includeBodies": {"false"}}, "inboxes", inbox, "threads", id)

@@ -1,4 +1,4 @@
-package goshen_test
+package e2e_test
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func newHouse(t *testing.T, cfg goshentest.Config, start events.Start) *house {
 
 // open is a process that starts.
 func (h *house) open(start events.Start) {
-	inbox, err := dedupe.NewSQLite(h.db, dedupe.Config{Stream: h.client.Stream()}, func(ctx context.Context, tx *sql.Tx, fresh []events.Event) error {
+	inbox, err := dedupe.NewSQLite(h.db, dedupe.Config{Stream: h.client.Stream(), CommitTimeout: time.Minute}, func(ctx context.Context, tx *sql.Tx, fresh []events.Event) error {
 		for _, ev := range fresh {
 			if _, err := tx.ExecContext(ctx, "insert into effects (id, kind) values (?, ?)", ev.ID, string(ev.Kind)); err != nil {
 				return err
@@ -55,7 +55,7 @@ func (h *house) open(start events.Start) {
 	require.NoError(h.t, err)
 	v, err := verify.New(verify.Config{Secrets: []verify.Secret{verify.Base64Secret(h.srv.Secret())}, Now: h.srv.Now})
 	require.NoError(h.t, err)
-	h.handler, err = events.NewHandler(v, goshen.Profile, inbox, events.HandlerConfig{})
+	h.handler, err = events.NewHandler(v, goshen.Profile, inbox, events.HandlerConfig{Timeout: time.Minute})
 	require.NoError(h.t, err)
 	h.sweeper, err = events.NewSweeper(h.client.Source(), inbox, events.SweeperConfig{Start: start})
 	require.NoError(h.t, err)
