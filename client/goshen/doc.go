@@ -9,8 +9,8 @@
 // # Which door
 //
 // Webhooks exist only for inboxes that a platform provisioned; every key can
-// poll. Goshen repeats a push for ever, so either door alone is complete. Only
-// the push door reports deliveries and bounces.
+// poll. Goshen repeats a push for ever, so for mail that comes either door alone
+// is enough. Only the push door reports deliveries and bounces.
 //
 // The pull door has no cursor: it asks for what is received and unread, and
 // takes the label unread away after the commit ([Source.Settle]). So unread
