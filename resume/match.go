@@ -133,8 +133,9 @@ func (l *ledger) stillUnplaced(ctx context.Context, m *mailRow) error {
 }
 
 // matchSender applies the sender rule: the one workflow of this inbox that
-// waits for this address, counted under lock over every status but the
-// terminal ones.
+// waits for this address, counted under lock over every status. One that has
+// finished since the mail arrived counts too: that we look late makes nothing
+// certain.
 func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message, from string) error {
 	if err := l.e.lockKeys(ctx, l.tx, l.e.addressKey(m.inbox, from)); err != nil {
 		return err
@@ -149,7 +150,7 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 		l.settle(m, reason)
 		return nil
 	}
-	found, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.Candidates, l.e.cfg.Name, m.inbox, from)
+	found, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.Candidates, l.e.cfg.Name, m.inbox, from, m.arrived)
 	if err != nil {
 		return err
 	}
@@ -166,14 +167,19 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) error {
 	var ids []string
 	for _, w := range found {
-		ids = append(ids, w.id)
-	}
-	if len(found) != 1 {
-		reason := ReasonNoCandidate
-		if len(found) > 1 {
-			reason = ReasonSeveralCandidates
+		if !w.Status.Terminal() {
+			ids = append(ids, w.id)
 		}
-		l.review(m, reason, ids)
+	}
+	switch {
+	case len(found) == 0:
+		l.review(m, ReasonNoCandidate, nil)
+		return nil
+	case len(found) > 1:
+		l.review(m, ReasonSeveralCandidates, ids)
+		return nil
+	case len(ids) == 0:
+		l.review(m, ReasonLateReply, nil)
 		return nil
 	}
 	w := found[0]

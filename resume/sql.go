@@ -138,7 +138,7 @@ func newStatements(d sqldb.Dialect) statements {
 		WorkflowBeat: `update {s}workflows as w set due = {after $3} from {rows $2 held text, held_gen bigint} as r
 			where w.engine = $1 and w.id = r.held and w.gen = r.held_gen and w.status = 'running' returning id, gen`,
 		Candidates: `select ` + workflowColumns + ` from {s}workflows as w where w.engine = $1 and w.inbox = $2 and w.counterparty = $3
-			and w.finished_at is null order by w.id {lock}`,
+			and (w.finished_at is null or w.finished_at > $4) order by w.id {lock}`,
 		List: `select ` + workflowColumns + ` from {s}workflows as w where w.engine = $1 and w.id > $2 and ($3 = '' or w.status = $3)
 			order by w.id limit $4`,
 

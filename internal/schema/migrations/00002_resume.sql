@@ -31,7 +31,7 @@ create table {s}workflows (
     primary key (engine, id)
 );
 create index {i}workflows_due on {s}workflows (engine, due) where due is not null;
-create index {i}workflows_counterparty on {s}workflows (engine, inbox, counterparty) where finished_at is null;
+create index {i}workflows_counterparty on {s}workflows (engine, inbox, counterparty);
 create index {i}workflows_review on {s}workflows (engine) where status = 'needs_review';
 create index {i}workflows_finished on {s}workflows (engine, finished_at) where finished_at is not null;
 
