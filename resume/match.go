@@ -276,13 +276,16 @@ func (e *Engine) unreadable(ctx context.Context, m *mailRow, cause error) error 
 	})
 }
 
-// age is how long ago a row arrived, by the database's clock.
-func (e *Engine) age(ctx context.Context, m *mailRow) time.Duration {
+// age is how long ago a row arrived.
+func (e *Engine) age(ctx context.Context, m *mailRow) time.Duration { return e.since(ctx, m.arrived) }
+
+// since is the time since t by the database's clock; 0 if it does not answer.
+func (e *Engine) since(ctx context.Context, t time.Time) time.Duration {
 	now, err := e.now(ctx, e.db.Read())
 	if err != nil {
 		return 0
 	}
-	return now.Sub(m.arrived)
+	return now.Sub(t)
 }
 
 func ignore(err, what error) error {

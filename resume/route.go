@@ -200,17 +200,23 @@ func (l *ledger) placeReceived(m *mailRow, o owner) {
 }
 
 // placeAbout places an event about a send of ours: a failure is an input of
-// the workflow that sent it, all else is only noted. A delivery that does not
+// the workflow that sent it, once; all else is only noted. A delivery that does not
 // say its state stays unplaced: the matcher reads it.
 func (l *ledger) placeAbout(m *mailRow, s *sendRow) {
 	if s == nil || m.kind == events.KindDelivery && m.delivery == client.DeliveryUnknown {
 		return
 	}
 	w := l.workflows[s.workflow]
-	switch {
-	case m.version > 0 && m.version <= s.version:
+	if m.version > 0 && m.version <= s.version {
 		m.place, m.reason = placeSettled, "stale"
-	case (m.delivery.Failed() || m.kind == events.KindApproval) && w.live(s.run):
+		return
+	}
+	news := m.kind == events.KindApproval || m.delivery.Failed() && m.delivery != s.delivery
+	if m.kind != events.KindApproval {
+		s.version, s.delivery = m.version, m.delivery // for the next of this transaction
+	}
+	switch {
+	case news && w.live(s.run):
 		m.place, m.workflow, m.run, m.step, m.matchedBy = placeInput, w.id, w.run, w.Step, matchedBySend
 	default:
 		m.place, m.reason, m.workflow, m.run = placeSettled, "noted", s.workflow, s.run

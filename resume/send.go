@@ -74,6 +74,10 @@ func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err
 		return e.inTx(ctx, func(l *ledger) error {
 			return l.doubtSend(ctx, s, sendUnknown, "its outcome is unknown and too old to ask for")
 		})
+	case errors.Is(err, client.ErrUncertain) && e.since(ctx, s.firstAttempt) > uncertainFor:
+		return e.inTx(ctx, func(l *ledger) error {
+			return l.doubtSend(ctx, s, sendUnknown, "the provider itself does not know its outcome")
+		})
 	case isRefusal(err):
 		err := e.inTx(ctx, func(l *ledger) error { return l.failSend(ctx, s, err) })
 		e.Wake()
@@ -89,6 +93,10 @@ func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err
 	return e.exec(ctx, e.st.SendLater, e.cfg.Name, s.workflow, s.run, s.step, s.attempts,
 		e.backoff(e.cfg.SendRetryAfter, max(stalls, 1), err), reasonOf(err), stalls)
 }
+
+// uncertainFor is how long a provider may take to find out what became of a
+// send. It will not send it again by itself, and neither may we.
+const uncertainFor = 6 * time.Hour
 
 // isRefusal says whether the provider itself, with a code of its own, refuses
 // the request. A bare 4xx may be a gateway's in between.
