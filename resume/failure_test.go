@@ -2,7 +2,10 @@ package resume_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -58,6 +61,31 @@ func TestPoisonStepIsForAPersonAndDelaysNobody(t *testing.T) {
 		require.Equal(t, resume.StatusWaiting, r.status("a-poison"))
 		require.Empty(t, r.workflow("a-poison").Error)
 	})
+}
+
+// A step's own timeouts and lost connections are its failures, too.
+func TestStepWhoseCallsTimeOutIsForAPerson(t *testing.T) {
+	t.Skip("engine: failRun takes a step's own DeadlineExceeded or network error for our database's and retries for ever")
+	t.Parallel()
+	for name, cause := range map[string]error{
+		"deadline": fmt.Errorf("call the model: %w", context.DeadlineExceeded),
+		"network":  &net.OpError{Op: "dial", Err: errors.New("connection refused")},
+		"bad conn": driver.ErrBadConn,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, open opener) {
+				r := open(func(context.Context, *resume.Run) (resume.Next, error) { return resume.Next{}, cause }, resume.Config{Attempts: 2})
+				r.start(resume.Start{ID: "w1", Counterparty: supplier})
+				for range 3 {
+					r.rest()
+					r.jump(time.Hour)
+				}
+				require.Equal(t, resume.StatusNeedsReview, r.status("w1"))
+				r.last(2)
+			})
+		})
+	}
 }
 
 func TestPanicIsAnErrorOfTheStep(t *testing.T) {

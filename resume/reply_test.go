@@ -80,9 +80,10 @@ func TestCorrectionWhileTheAgentAnswers(t *testing.T) {
 // B2: between the provider's acceptance and our commit.
 func TestReplyWhileSending(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, open opener) {
-		for name, onThread := range map[string]bool{"on the thread": true, "on a thread of its own": false} {
-			t.Run(name, func(t *testing.T) {
+	for name, onThread := range map[string]bool{"on the thread": true, "on a thread of its own": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, open opener) {
 				r := open(listens, resume.Config{})
 				var in efatest.Received
 				r.srv.OnSend(func(s efatest.Send) {
@@ -101,8 +102,8 @@ func TestReplyWhileSending(t *testing.T) {
 				require.Equal(t, resume.StatusWaiting, r.status("w1"))
 				require.Zero(t, r.workflow("w1").Pending)
 			})
-		}
-	})
+		})
+	}
 }
 
 func TestReplyArrivesWhileTheAnswerIsUnderWay(t *testing.T) {

@@ -3,8 +3,8 @@ package resume_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -171,6 +171,18 @@ func (r *rig) do(step resume.Step) {
 	r.step = step
 }
 
+// wrapStep lets something happen while the next run's step works.
+func (r *rig) wrapStep(meanwhile func()) {
+	r.mu.Lock()
+	step := r.step
+	r.mu.Unlock()
+	r.do(func(ctx context.Context, run *resume.Run) (resume.Next, error) {
+		r.do(step)
+		meanwhile()
+		return step(ctx, run)
+	})
+}
+
 // runs are the step calls so far.
 func (r *rig) runs() []resume.Run {
 	r.mu.Lock()
@@ -315,7 +327,7 @@ var times = map[string][]string{
 func (r *rig) jump(d time.Duration) {
 	r.t.Helper()
 	r.srv.Advance(d)
-	back := fmt.Sprintf("%d", d.Microseconds())
+	back := micros(d)
 	if r.store == "postgres" {
 		back += " * interval '1 microsecond'"
 	}
@@ -425,3 +437,5 @@ func answer(run *resume.Run, text string) resume.Next {
 
 // listens waits again, whatever comes.
 func listens(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil }
+
+func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
