@@ -212,7 +212,7 @@ func (l *ledger) placeAbout(m *mailRow, s *sendRow) {
 		return
 	}
 	news := m.kind == events.KindApproval || m.delivery.Failed() && m.delivery != s.delivery
-	if m.kind != events.KindApproval {
+	if m.delivery != client.DeliveryUnknown {
 		s.version, s.delivery = m.version, m.delivery // for the next of this transaction
 	}
 	switch {
