@@ -259,9 +259,20 @@ func (r *rig) feed() (fed bool) {
 	if len(page.Events) == 0 {
 		return false
 	}
-	r.fed = page.Events[len(page.Events)-1].Sequence
 	r.route(page.Events...)
+	r.fed = page.Events[len(page.Events)-1].Sequence
 	return true
+}
+
+// tryFeed is feed where the database may be away.
+func (r *rig) tryFeed() {
+	page, err := r.mail.Source().Page(context.Background(), r.fed)
+	if err != nil || len(page.Events) == 0 {
+		return
+	}
+	if _, err := r.inbox.Take(context.Background(), events.Batch{Events: page.Events}); err == nil {
+		r.fed = page.Events[len(page.Events)-1].Sequence
+	}
 }
 
 func (r *rig) route(evs ...events.Event) {
@@ -423,9 +434,11 @@ func messages(run resume.Run) (ids []string) {
 	return ids
 }
 
-func question(to string) resume.Next {
-	return resume.Send(client.Outgoing{To: []string{to}, Subject: "Quote request", Text: "please quote"})
+func quote(to string) client.Outgoing {
+	return client.Outgoing{To: []string{to}, Subject: "Quote request", Text: "please quote"}
 }
+
+func question(to string) resume.Next { return resume.Send(quote(to)) }
 
 // answer answers the last reply of a run in its thread.
 func answer(run *resume.Run, text string) resume.Next {
