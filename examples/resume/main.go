@@ -12,12 +12,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,23 +35,11 @@ func main() {
 		os.Exit(2)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, func() {
-		stop() // a second signal ends the process at once
-		log.Info("stopping", "at_most", stopWithin)
-		time.AfterFunc(stopWithin, func() { os.Exit(0) }) // leases run out by themselves, as after kill -9
-	})
-	if err := run(ctx, cfg, log); err != nil {
+	if err := run(untilSignal(log), cfg, log); err != nil {
 		log.Error("ended", "error", err)
 		os.Exit(1)
 	}
 }
-
-// What a stop may take, of the 10 s that most supervisors give.
-const (
-	stopWithin  = 9 * time.Second
-	drainWithin = 6 * time.Second
-)
 
 // run is the service from its configuration to its last commit.
 func run(ctx context.Context, cfg config, log *slog.Logger) error {
@@ -63,6 +48,10 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 		return err
 	}
 	provider, err := efa.New(cfg.Provider)
+	if err != nil {
+		return err
+	}
+	verifier, err := newVerifier(cfg, log)
 	if err != nil {
 		return err
 	}
@@ -76,7 +65,7 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	// needs the rest answers 503 until it is there.
 	loops, running := errgroup.WithContext(ctx)
 	ready := &readiness{maxAge: 3*cfg.SweepEvery + 15*time.Second, log: log}
-	hooks, admin := &gate{}, &gate{}
+	hooks, admin := newGate(verifier), newGate(nil)
 	if err := serve(running, loops, cfg.Listen, publicRoutes(cfg, hooks, ready)); err != nil {
 		return err
 	}
@@ -88,23 +77,21 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 
 	// The engine runs workflows. The inbox hands each event to the engine's
 	// Route once, in the transaction that records the event as seen.
-	var eng *resume.Engine
-	var inbox *dedupe.Inbox
-	err = waitForDatabase(running, log, func(ctx context.Context) (err error) {
-		eng, err = db.engine(provider, step, resume.Config{
-			Inboxes: cfg.Inboxes, Lease: cfg.Lease, Drain: drainWithin,
-			SendRetryAfter: cfg.SendRetryAfter, MaxSendsPerHour: cfg.MaxSendsPerHour, Logger: log,
-		})
-		if err != nil {
-			return err
-		}
-		inbox, err = db.inbox(dedupe.Config{Stream: provider.Stream(), AfterCommit: eng.Wake, Logger: log})
-		if err != nil {
-			return err
-		}
-		return eng.Migrate(ctx)
+	if err := waitForDatabase(running, log, db.ping); err != nil {
+		return stopped(ctx, loops, err)
+	}
+	eng, err := db.engine(provider, step, resume.Config{
+		Inboxes: cfg.Inboxes, Lease: cfg.Lease, Drain: drainWithin,
+		SendRetryAfter: cfg.SendRetryAfter, MaxSendsPerHour: cfg.MaxSendsPerHour, Logger: log,
 	})
 	if err != nil {
+		return stopped(ctx, loops, err)
+	}
+	inbox, err := db.inbox(dedupe.Config{Stream: provider.Stream(), AfterCommit: eng.Wake, Logger: log})
+	if err != nil {
+		return stopped(ctx, loops, err)
+	}
+	if err := waitForDatabase(running, log, eng.Migrate); err != nil {
 		return stopped(ctx, loops, err)
 	}
 
@@ -115,7 +102,7 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	if err != nil {
 		return stopped(ctx, loops, err)
 	}
-	webhook, err := newWebhook(cfg, inbox, log)
+	webhook, err := newWebhook(verifier, inbox, log)
 	if err != nil {
 		return stopped(ctx, loops, err)
 	}
@@ -136,17 +123,4 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	ready.open()
 	log.Info("open", "listen", cfg.Listen, "admin", cfg.AdminToken != "", "webhook", cfg.hasWebhook())
 	return stopped(ctx, loops, nil)
-}
-
-// stopped waits until everything that was started has ended. An end that was
-// asked for is no error.
-func stopped(ctx context.Context, loops *errgroup.Group, err error) error {
-	if err != nil {
-		loops.Go(func() error { return err }) // ends the others
-	}
-	err = loops.Wait()
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }

@@ -67,8 +67,8 @@ func publicRoutes(cfg config, hooks, ready http.Handler) http.Handler {
 	})
 }
 
-// newWebhook is the push door; nil where there is no secret.
-func newWebhook(cfg config, inbox *dedupe.Inbox, log *slog.Logger) (*events.Handler, error) {
+// newVerifier proves webhooks; nil where there is no secret.
+func newVerifier(cfg config, log *slog.Logger) (*verify.Verifier, error) {
 	if !cfg.hasWebhook() {
 		log.Info("no EFA_WEBHOOK_SECRET: there is no webhook door, sweeping alone")
 		return nil, nil
@@ -76,9 +76,14 @@ func newWebhook(cfg config, inbox *dedupe.Inbox, log *slog.Logger) (*events.Hand
 	if !cfg.Previous.IsZero() {
 		log.Info("the previous webhook secret is accepted too", "until", cfg.Previous.UTC().Format(time.RFC3339))
 	}
-	v, err := verify.New(cfg.Verify)
-	if err != nil {
-		return nil, err
+	cfg.Verify.Logger = log
+	return verify.New(cfg.Verify)
+}
+
+// newWebhook is the push door; nil where nothing can be verified.
+func newWebhook(v *verify.Verifier, inbox *dedupe.Inbox, log *slog.Logger) (*events.Handler, error) {
+	if v == nil {
+		return nil, nil
 	}
 	return events.NewHandler(v, efa.Profile, inbox, events.HandlerConfig{Logger: log})
 }
@@ -93,8 +98,24 @@ func sweep(ctx context.Context, s *events.Sweeper) error {
 	return nil
 }
 
-// gate answers 503 until there is a handler behind it.
-type gate struct{ handler atomic.Pointer[http.Handler] }
+// gate is a handler that is not there from the beginning. Until it is opened
+// what may clear is answered 503.
+type gate struct {
+	closed  http.Handler
+	handler atomic.Pointer[http.Handler]
+}
+
+// newGate is a closed gate. A forgery is refused by it too.
+func newGate(v *verify.Verifier) *gate {
+	starting := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	if v != nil {
+		return &gate{closed: v.Middleware(starting)}
+	}
+	return &gate{closed: starting}
+}
 
 func (g *gate) open(h http.Handler) { g.handler.Store(&h) }
 
@@ -103,6 +124,5 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(*h).ServeHTTP(w, r)
 		return
 	}
-	w.Header().Set("Retry-After", "1")
-	http.Error(w, "starting", http.StatusServiceUnavailable)
+	g.closed.ServeHTTP(w, r)
 }

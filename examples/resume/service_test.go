@@ -184,7 +184,6 @@ func TestProviderTrouble(t *testing.T) {
 	}{
 		"sends 500":            {efatest.Fault{Op: efatest.OpSend, Status: 500, When: always}, ""},
 		"sends 429":            {efatest.Fault{Op: efatest.OpSend, Status: 429, RetryAfter: time.Second, When: always}, ""},
-		"sends 401":            {efatest.Fault{Op: efatest.OpSend, Status: 401, When: always}, "engine"},
 		"sends garbage":        {efatest.Fault{Op: efatest.OpSend, Garbage: "<html>busy</html>", When: always}, ""},
 		"sends break off":      {efatest.Fault{Op: efatest.OpSend, Drop: efatest.DropMidBody, When: always}, ""},
 		"threads 500":          {efatest.Fault{Op: efatest.OpThread, Status: 500, When: always}, ""},
@@ -222,6 +221,19 @@ func TestProviderTrouble(t *testing.T) {
 	}
 }
 
+// A refused key is seen, and settles nothing: it is tried again in 5 minutes.
+func TestRefusedKey(t *testing.T) {
+	t.Parallel()
+	srv := efatest.NewServer(t, efatest.Config{})
+	p := newProcess(t, srv, sqliteIn(t)).startReady()
+	srv.Fault(efatest.Fault{Op: efatest.OpSend, Status: 401, When: efatest.When{Always: true}})
+	require.Equal(t, 201, p.ask("POST", "/workflows", ask("w1", "ann@example.com", 1, srv), nil))
+	p.until("not ready", func() bool { return strings.Contains(p.notReady()["engine"], "credential") })
+	require.Equal(t, 200, p.status("/healthz"))
+	require.Equal(t, "sending", p.workflow("w1").Status)
+	require.Equal(t, 1, srv.Count(efatest.OpSend))
+}
+
 func TestWebhooksAreServedWhileTheEventsFail(t *testing.T) {
 	t.Parallel()
 	srv := efatest.NewServer(t, efatest.Config{})
@@ -247,6 +259,7 @@ func TestNothingIsOpenBeforeTheStreamHasAPosition(t *testing.T) {
 	require.Contains(t, p.notReady(), "start")
 	require.Equal(t, 200, p.status("/healthz"))
 	require.Equal(t, 503, p.push(srv, "evt_1", time.Now(), "{}"), "it may clear")
+	require.Equal(t, 400, p.push(srv, "evt_1", time.Now().Add(-time.Hour), "{}"), "it never will")
 	require.Equal(t, 503, p.ask("POST", "/workflows", ask("w1", "ann@example.com", 1, srv), nil))
 	fault.Disarm()
 	p.until("ready", func() bool { return p.status("/readyz") == 200 })
@@ -352,8 +365,8 @@ func TestStopWhileBusy(t *testing.T) {
 	p := newProcess(t, srv, database).startReady()
 	srv.Webhook(p.url + "/hooks/efa")
 	// Every read and every send is under way when the signal comes.
-	slow := srv.Fault(efatest.Fault{Op: efatest.OpBody, Delay: 3 * time.Second, When: efatest.When{Always: true}})
-	srv.Fault(efatest.Fault{Op: efatest.OpSend, Linger: time.Second, When: efatest.When{Always: true}})
+	slow := srv.Fault(efatest.Fault{Op: efatest.OpBody, Delay: 2 * time.Second, When: efatest.When{Always: true}})
+	slowSends := srv.Fault(efatest.Fault{Op: efatest.OpSend, Linger: 500 * time.Millisecond, When: efatest.When{Always: true}})
 	for i := range 12 {
 		id := fmt.Sprintf("w%d", i)
 		require.Equal(t, 201, p.ask("POST", "/workflows", ask(id, id+"@example.com", 1, srv), nil))
@@ -363,6 +376,7 @@ func TestStopWhileBusy(t *testing.T) {
 	require.Zero(t, p.terminate(10*time.Second))
 	t.Logf("stopped in %s", time.Since(began))
 	slow.Disarm()
+	slowSends.Disarm()
 
 	p = newProcess(t, srv, database).startReady()
 	p.until("done", func() bool {

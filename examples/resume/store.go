@@ -21,6 +21,7 @@ import (
 // store is the database: Postgres for any number of processes, SQLite for one.
 // A service that needs only one of them calls the constructors itself.
 type store interface {
+	ping(ctx context.Context) error
 	engine(mail resume.Mail, step resume.Step, cfg resume.Config) (*resume.Engine, error)
 	inbox(cfg dedupe.Config) (*dedupe.Inbox, error) // of the engine made before
 
@@ -87,6 +88,8 @@ func openPostgres(databaseURL string) (*postgres, error) {
 	return &postgres{pool: pool, once: newOnlyNew()}, err
 }
 
+func (p *postgres) ping(ctx context.Context) error { return p.pool.Ping(ctx) }
+
 func (p *postgres) engine(mail resume.Mail, step resume.Step, cfg resume.Config) (*resume.Engine, error) {
 	var err error
 	if p.eng, err = resume.NewPostgres(p.pool, mail, step, cfg); err != nil {
@@ -128,6 +131,8 @@ func openSQLite(path string) (*sqlite, error) {
 	db.SetMaxOpenConns(8)
 	return &sqlite{db: db, once: newOnlyNew()}, nil
 }
+
+func (s *sqlite) ping(ctx context.Context) error { return s.db.PingContext(ctx) }
 
 func (s *sqlite) engine(mail resume.Mail, step resume.Step, cfg resume.Config) (*resume.Engine, error) {
 	var err error
