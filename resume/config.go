@@ -44,7 +44,7 @@ type Config struct {
 	MaxSendsPerHour int           // sends in answer to mail a workflow may plan; default 20
 	UnreadableFor   time.Duration // how long an unreadable message holds its workflow back; default 2 min
 	UnreadableUntil time.Duration // when an unreadable message goes to a person; default 24 h
-	Retain          time.Duration // how long finished workflows and settled mail are kept; default 90 days
+	Retain          time.Duration // how long finished workflows, their state, subjects and recipients are kept; IDs stay; default 90 days
 
 	// Pooler: true for a connection pooler in transaction mode (pgbouncer):
 	// no LISTEN, no prepared statement that outlives its transaction.

@@ -23,10 +23,11 @@ var (
 	errOutrun     = fmt.Errorf("%w: an input came while the deadline's run was working", Err)
 	errNotMine    = fmt.Errorf("%w: the row changed meanwhile", Err)
 	errOpen       = fmt.Errorf("%w: a send begun before the mail has no outcome yet", Err)
+	errOpenLong   = fmt.Errorf("%w: a send begun before the mail has had no outcome for an hour", Err)
 	errUnreadable = fmt.Errorf("%w: the message cannot be read yet", Err)
 )
 
-// HandledError: somebody has decided on this row before, otherwise.
+// HandledError says that somebody has decided on this mail before, otherwise.
 type HandledError struct {
 	EventID  string
 	Decision string // bind, dismiss, or empty where the engine placed it by itself

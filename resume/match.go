@@ -75,7 +75,7 @@ func (e *Engine) matchReceived(ctx context.Context, m *mailRow) error {
 	if err != nil || placed {
 		return err
 	}
-	if err := (&ledger{e: e, tx: e.db.Read()}).settled(ctx, m); err != nil {
+	if err := e.settledNow(ctx, m); err != nil && !errors.Is(err, errOpenLong) {
 		return err
 	}
 	msg, err := e.find(ctx, m.inbox, m.thread, m.message)
@@ -160,17 +160,34 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 	if err := l.stillUnplaced(ctx, m); err != nil {
 		return err
 	}
+	if err := l.settled(ctx, m); err != nil { // too long: a person may know
+		l.review(m, ReasonSeveralCandidates, liveIDs(found))
+		return ignore(err, errOpenLong)
+	}
 	return l.decide(ctx, m, found)
 }
 
-// decide binds the one candidate, or asks a person.
-func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) error {
-	var ids []string
+func liveIDs(found []*workflowRow) (ids []string) {
 	for _, w := range found {
 		if !w.Status.Terminal() {
 			ids = append(ids, w.id)
 		}
 	}
+	return ids
+}
+
+// settledNow is settled outside a transaction, before the provider is read.
+func (e *Engine) settledNow(ctx context.Context, m *mailRow) error {
+	l, err := e.ledger(ctx, e.db.Read())
+	if err != nil {
+		return err
+	}
+	return l.settled(ctx, m)
+}
+
+// decide binds the one candidate, or asks a person.
+func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) error {
+	ids := liveIDs(found)
 	switch {
 	case len(found) == 0:
 		l.review(m, ReasonNoCandidate, nil)
@@ -205,13 +222,16 @@ func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) e
 
 // settled is errOpen while a send of the inbox that began before m arrived has
 // no outcome yet: its thread may be m's. Once none is open none can become so,
-// since other sends begin after m.
+// since other sends begin after m. After an hour it is errOpenLong.
 func (l *ledger) settled(ctx context.Context, m *mailRow) error {
-	n, err := l.count(ctx, l.e.st.SendOpen, l.e.cfg.Name, m.inbox, m.arrived, -outcomeWait)
-	if err == nil && n > 0 {
-		err = errOpen
+	n, err := l.count(ctx, l.e.st.SendOpen, l.e.cfg.Name, m.inbox, m.arrived)
+	switch {
+	case err != nil || n == 0:
+		return err
+	case l.now.Sub(m.arrived) > outcomeWait:
+		return errOpenLong
 	}
-	return err
+	return errOpen
 }
 
 // began says whether the workflow's first send was under way at t.

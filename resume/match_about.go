@@ -47,7 +47,7 @@ func (e *Engine) matchAbout(ctx context.Context, m *mailRow) error {
 // unknown settles an event about nothing of ours, once no send is open whose
 // outcome could make it ours.
 func (l *ledger) unknown(ctx context.Context, m *mailRow) error {
-	if err := l.settled(ctx, m); err != nil {
+	if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
 		return err
 	}
 	l.settle(m, "not_ours")
@@ -145,7 +145,7 @@ func (l *ledger) confirm(ctx context.Context, m *mailRow, fit []*sendRow, notOur
 	case notOurs:
 		return l.unknown(ctx, m)
 	case len(fit) > 1:
-		if err := l.settled(ctx, m); err != nil {
+		if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
 			return err
 		}
 		l.review(m, ReasonSeveralCandidates, ids)
@@ -156,7 +156,7 @@ func (l *ledger) confirm(ctx context.Context, m *mailRow, fit []*sendRow, notOur
 		return nil
 	}
 	if fit[0].state == sendHeld {
-		if err := l.settled(ctx, m); err != nil {
+		if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
 			return err
 		}
 		l.settle(m, "noted")

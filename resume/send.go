@@ -66,7 +66,7 @@ func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err
 		e.Wake()
 		return err
 	}
-	e.seen(err)
+	_ = e.seen(err)
 	switch {
 	case errors.Is(err, client.ErrConflict):
 		return e.inTx(ctx, func(l *ledger) error { return l.doubtSend(ctx, s, sendFailed, "its key was used with another body") })

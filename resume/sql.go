@@ -84,6 +84,7 @@ type statements struct {
 	PruneBodies     string
 	PruneUnclaimed  string
 	PruneHistory    string
+	PruneSends      string
 	PruneWorkflows  string
 	ForgetLive      string
 	ForgetSends     string
@@ -194,8 +195,8 @@ func newStatements(d sqldb.Dialect) statements {
 		MailAbout: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.inbox = $2 and m.message = $3 and m.place = 'unplaced'
 			and m.kind <> 'received' order by m.id {lock}`,
 
-		SendInsert: `insert into {s}sends (engine, workflow, run, step, key, inbox, reply_to, body, hash, recipients, subject, answering, state, due, created_at)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'planned', {now}, {now})`,
+		SendInsert: `insert into {s}sends (engine, workflow, run, step, key, inbox, reply_to, body, hash, counterparty, recipients, subject, answering, state, due, created_at)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'planned', {now}, {now})`,
 		SendClaim: `with c as materialized (select o.workflow as c_workflow, o.run as c_run, o.step as c_step from {s}sends as o where o.engine = $1 and o.due <= {now}
 				order by o.due limit $2 {skip})
 			update {s}sends as o set attempts = o.attempts + 1, first_attempt = coalesce(o.first_attempt, {now}), due = {after $3}
@@ -215,7 +216,7 @@ func newStatements(d sqldb.Dialect) statements {
 		SendByAppr: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.approval {in $2 text} and o.approval <> ''`,
 		SendsHeld:  `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'held' order by o.workflow, o.step`,
 		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'planned'
-			and o.first_attempt is not null and o.first_attempt <= $3 and $3 > {after $4}`,
+			and o.first_attempt is not null and o.first_attempt <= $3`,
 		SendBegan: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3
 			and o.first_attempt is not null and o.first_attempt <= $4`,
 		SendRecent: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.answering and o.created_at > {after $4}`,
@@ -235,6 +236,8 @@ func newStatements(d sqldb.Dialect) statements {
 			and created_at < {after $2}`,
 		PruneUnclaimed: `update {s}mail set place = 'settled', reason = 'expired' where id in (select m.id from {s}mail as m where m.engine = $1
 			and m.place = 'review' and m.candidates = '[]' and m.arrived_at < {after $2} order by m.arrived_at limit $3)`,
+		PruneSends: `update {s}sends set body = null, subject = '', recipients = '[]', counterparty = '' where engine = $1 and state <> 'planned' and counterparty <> ''
+			and created_at < {after $2} and not exists (select 1 from {s}workflows as w where w.engine = $1 and w.id = workflow)`,
 		PruneHistory: `delete from {s}history where id in (select h.id from {s}history as h join {s}workflows as w
 			on w.engine = h.engine and w.id = h.workflow where h.engine = $1 and w.finished_at < {after $2} limit $3)`,
 		PruneWorkflows: `delete from {s}workflows where engine = $1 and id in (select w.id from {s}workflows as w where w.engine = $1
@@ -242,10 +245,10 @@ func newStatements(d sqldb.Dialect) statements {
 			order by w.finished_at limit $3)`,
 
 		ForgetLive: `select count(*) from {s}workflows as w where w.engine = $1 and w.counterparty = $2 and w.finished_at is null`,
-		ForgetSends: `update {s}sends set body = null, subject = '', recipients = '[]' where engine = $1 and settled_at is not null and workflow in
-			(select w.id from {s}workflows as w where w.engine = $1 and w.counterparty = $2)`,
-		ForgetMail: `update {s}mail set data = null where engine = $1 and workflow in
-			(select w.id from {s}workflows as w where w.engine = $1 and w.counterparty = $2)`,
+		ForgetSends: `update {s}sends set body = null, subject = '', recipients = '[]', counterparty = '' where engine = $1 and counterparty = $2`,
+		ForgetMail: `update {s}mail set data = null where engine = $1 and run in
+			(select w.run from {s}workflows as w where w.engine = $1 and w.counterparty = $2
+			union select o.run from {s}sends as o where o.engine = $1 and o.counterparty = $2)`,
 		ForgetWorkflows: `update {s}workflows set counterparty = '', state = null, error = '' where engine = $1 and counterparty = $2`,
 	}
 	if d.SQLite { // one writer: every transaction of ours holds the lock of all keys

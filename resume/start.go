@@ -144,7 +144,7 @@ func (l *ledger) plan(ctx context.Context, w *workflowRow, next Next, answering 
 	list, _ := json.Marshal(recipients) // strings always marshal
 	step := w.Step + 1
 	_, err = l.tx.Exec(ctx, l.e.st.SendInsert, l.e.cfg.Name, w.id, w.run, step, w.run+"-"+strconv.FormatInt(step, 10), w.inbox, sealed.ReplyTo,
-		sealed.Body, hashOf(sealed.Body), string(list), next.send.Subject, answering)
+		sealed.Body, hashOf(sealed.Body), w.counterparty, string(list), next.send.Subject, answering)
 	l.history = append(l.history, map[string]any{"workflow": w.id, "run": w.run, "event_id": "", "what": "planned", "step": step, "detail": ""})
 	return err
 }

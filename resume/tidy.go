@@ -35,6 +35,7 @@ func (e *Engine) tidyOnce(ctx context.Context) error {
 		{e.st.PruneUnclaimed, []any{e.cfg.Name, -unclaimedFor, tidyBatch}},
 		{e.st.PruneHistory, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
 		{e.st.PruneWorkflows, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
+		{e.st.PruneSends, []any{e.cfg.Name, -e.cfg.Retain}},
 	} {
 		if err := e.exec(ctx, job.query, job.args...); err != nil {
 			return err
@@ -43,8 +44,8 @@ func (e *Engine) tidyOnce(ctx context.Context) error {
 	return nil
 }
 
-// Forget erases what is stored for an address: the state, subjects, recipients
-// and bytes of the finished workflows that it was the counterparty of. IDs
+// Forget erases what is stored for an address: the state, signals, subjects,
+// recipients and bytes of every run that it was the counterparty of. IDs
 // stay, so that a replay still finds its event handled. Workflows that are not
 // over are [ErrNotOver]: cancel them first.
 func (e *Engine) Forget(ctx context.Context, addr string) error {
@@ -60,7 +61,7 @@ func (e *Engine) Forget(ctx context.Context, addr string) error {
 		if live > 0 {
 			return ErrNotOver
 		}
-		for _, q := range []string{e.st.ForgetSends, e.st.ForgetMail, e.st.ForgetWorkflows} {
+		for _, q := range []string{e.st.ForgetMail, e.st.ForgetSends, e.st.ForgetWorkflows} {
 			if _, err := tx.Exec(ctx, q, e.cfg.Name, a); err != nil {
 				return err
 			}

@@ -280,7 +280,7 @@ func (l *ledger) commit(ctx context.Context, run *Run, next Next, saved []byte, 
 			return err
 		}
 	}
-	w.state = w.state.commit(next, int64(len(accepted)), l.now)
+	w.state = w.commit(next, int64(len(accepted)), l.now)
 	l.record(w, "step", next.kind)
 	if w.Status == StatusDone || w.Status == StatusNeedsReview {
 		l.record(w, string(w.Status), w.Error)
@@ -304,8 +304,10 @@ func (l *ledger) conflicts(ctx context.Context, run *Run, w *workflowRow, replyT
 	if err != nil || !other.live(o.run) {
 		return false, err
 	}
-	m := &mailRow{kind: kindSendError, eventID: fmt.Sprintf("conflict:%s-%d:%s", w.run, w.Step+1, thread), inbox: w.inbox,
-		reason: "the thread belongs to workflow " + other.id}
+	m := &mailRow{
+		kind: kindSendError, eventID: fmt.Sprintf("conflict:%s-%d:%s", w.run, w.Step+1, thread), inbox: w.inbox,
+		reason: "the thread belongs to workflow " + other.id,
+	}
 	if err := l.tell(ctx, w, m, matchedByEngine); err != nil {
 		return false, err
 	}

@@ -201,5 +201,5 @@ func render(d sqldb.Dialect) (fs.FS, error) {
 // isRace says whether another process created the same thing at the same time.
 func isRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (e.Code == "23505" || e.Code == "42P07" || e.Code == "42P06" || e.Code == "42710")
+	return strings.Contains(err.Error(), "already exists") || ok && (e.Code == "23505" || e.Code == "42P07" || e.Code == "42P06" || e.Code == "42710")
 }

@@ -39,7 +39,7 @@ func (t liteTx) Query(ctx context.Context, query string, args []any, row func(Sc
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	scan := func(dst ...any) error { return rows.Scan(nullable(dst, liteTime)...) }
 	for rows.Next() {
 		if err := row(scan); err != nil {
@@ -73,10 +73,7 @@ func list[T any](v []T) string {
 	if v == nil {
 		return "[]"
 	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and integers always marshal
-	}
+	b, _ := json.Marshal(v) // strings and integers always marshal
 	return string(b)
 }
 

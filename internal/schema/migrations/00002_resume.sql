@@ -102,6 +102,7 @@ create table {s}sends (
     reply_to       {id} not null default '',
     body           {bytes},                     -- dropped once confirmed and past the replay window
     hash           text not null,
+    counterparty   {id} not null,               -- the workflow's, for Forget
     recipients     text not null,               -- JSON array, normalised
     subject        text not null,
     answering      {bool} not null,             -- planned by a run that was given mail
