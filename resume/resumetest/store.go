@@ -1,10 +1,13 @@
 package resumetest
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -83,9 +86,15 @@ func (d dialect) resetAll(ctx context.Context, exec execer) error {
 	return nil
 }
 
+// inLockOrder are the tables that the engine locks rows of, in its order.
+var inLockOrder = []string{"seen", "threads", "workflows", "sends", "mail", "streams"}
+
 func (d dialect) shiftAll(ctx context.Context, exec execer, by clocks, at time.Duration) error {
-	for table, columns := range by {
-		if err := exec(ctx, d.shift(table, columns), at.Microseconds()); err != nil {
+	tables := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+		return cmp.Or(cmp.Compare(slices.Index(inLockOrder, a), slices.Index(inLockOrder, b)), cmp.Compare(a, b))
+	})
+	for _, table := range tables {
+		if err := exec(ctx, d.shift(table, by[table]), at.Microseconds()); err != nil {
 			return fmt.Errorf("move the clock: %w", err)
 		}
 	}

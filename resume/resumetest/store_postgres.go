@@ -3,12 +3,14 @@ package resumetest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/replywake/replywake/resume"
@@ -23,21 +25,21 @@ type pgStore struct {
 	url     string
 	schema  string
 	monitor *pgxpool.Pool
-	pools   map[int]*pgxpool.Pool
+	pools   map[string]*pgxpool.Pool
 	clocks  clocks
 	all     string // selectAll
 }
 
 func newPostgres(tb testing.TB, url string) (*pgStore, error) {
 	ctx := context.Background()
-	s := &pgStore{tb: tb, url: url, schema: "resumetest_" + strings.ToLower(rand.Text()[:12]), pools: map[int]*pgxpool.Pool{}}
+	s := &pgStore{tb: tb, url: url, schema: "resumetest_" + strings.ToLower(rand.Text()[:12]), pools: map[string]*pgxpool.Pool{}}
 	s.dialect = dialect{prefix: s.schema + "."}
 	s.all = s.selectAll()
 	var err error
 	if s.clocks, err = clocksOf(); err != nil {
 		return nil, err
 	}
-	if s.monitor, err = s.pool("monitor", 2); err != nil {
+	if s.monitor, err = s.pool("monitor", time.Second); err != nil {
 		return nil, err
 	}
 	script, err := resume.SQL(s.schema)
@@ -56,8 +58,10 @@ func newPostgres(tb testing.TB, url string) (*pgStore, error) {
 func (s *pgStore) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, p := range s.pools {
-		p.Close()
+	for name, p := range s.pools {
+		if name != "monitor" {
+			p.Close()
+		}
 	}
 	if _, err := s.monitor.Exec(ctx, "drop schema if exists "+s.schema+" cascade"); err != nil {
 		s.tb.Logf("resumetest: schema %s stays behind: %v", s.schema, err)
@@ -65,40 +69,41 @@ func (s *pgStore) drop() {
 	s.monitor.Close()
 }
 
-func (s *pgStore) pool(name string, conns int32) (*pgxpool.Pool, error) {
+// pool has connections that bear a name. Of two that wait for each other the
+// one with the shorter patience is the one that Postgres ends. Only a superuser
+// may choose; for others it takes Postgres' own second.
+func (s *pgStore) pool(name string, patience time.Duration) (*pgxpool.Pool, error) {
+	if p := s.pools[name]; p != nil {
+		return p, nil
+	}
 	cfg, err := pgxpool.ParseConfig(s.url)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
-	cfg.MaxConns = conns
+	cfg.MaxConns = 4
 	cfg.ConnConfig.RuntimeParams["application_name"] = s.application(name)
-	// A deadlock is found soon rather than after a second. Only a superuser may
-	// say so; for others it takes the second.
 	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		_, _ = c.Exec(ctx, "set deadlock_timeout = '50ms'")
+		_, _ = c.Exec(ctx, fmt.Sprintf("set deadlock_timeout = %d", patience.Milliseconds()))
 		return ctx.Err()
 	}
-	return pgxpool.NewWithConfig(context.Background(), cfg)
+	p, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err == nil {
+		s.pools[name] = p
+	}
+	return p, err
 }
 
 func (s *pgStore) application(name string) string { return s.schema + "_" + name }
 
-func (s *pgStore) poolOf(i int) (*pgxpool.Pool, error) {
-	if p := s.pools[i]; p != nil {
-		return p, nil
-	}
-	p, err := s.pool(fmt.Sprint(i), 4)
-	if err == nil {
-		s.pools[i] = p
-	}
-	return p, err
-}
+// The names of a process's connections: its own, and its clock's.
+func names(i int) (own, clock string) { return fmt.Sprint(i), fmt.Sprintf("%d_clock", i) }
 
 func (s *pgStore) name() string   { return "postgres" }
 func (s *pgStore) overlaps() bool { return true }
 
 func (s *pgStore) process(i int, r *rig) (*process, error) {
-	pool, err := s.poolOf(i)
+	own, _ := names(i)
+	pool, err := s.pool(own, 200*time.Millisecond)
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +144,20 @@ func (s *pgStore) reset(ctx context.Context) error {
 	})
 }
 
+// shift writes to rows that the run's transactions may hold. It is no part of
+// what is explored: where they and it wait for each other, it begins again.
 func (s *pgStore) shift(ctx context.Context, i int, d time.Duration) error {
-	pool, err := s.poolOf(i)
+	_, clock := names(i)
+	pool, err := s.pool(clock, 10*time.Millisecond)
 	if err != nil {
 		return err
 	}
-	return inPgx(ctx, pool, func(exec execer) error { return s.shiftAll(ctx, exec, s.clocks, d) })
+	for {
+		err := inPgx(ctx, pool, func(exec execer) error { return s.shiftAll(ctx, exec, s.clocks, d) })
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "40P01" {
+			return err
+		}
+	}
 }
 
 func (s *pgStore) read(ctx context.Context) (*tables, error) {
@@ -153,7 +166,8 @@ func (s *pgStore) read(ctx context.Context) (*tables, error) {
 
 func (s *pgStore) blocked(ctx context.Context, i int) (bool, error) {
 	var n int
-	err := s.monitor.QueryRow(ctx, `select count(*) from pg_stat_activity where application_name = $1
-		and cardinality(pg_blocking_pids(pid)) > 0`, s.application(fmt.Sprint(i))).Scan(&n)
+	own, clock := names(i)
+	err := s.monitor.QueryRow(ctx, `select count(*) from pg_stat_activity where application_name in ($1, $2)
+		and cardinality(pg_blocking_pids(pid)) > 0`, s.application(own), s.application(clock)).Scan(&n)
 	return n > 0, err
 }

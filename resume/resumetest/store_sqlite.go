@@ -23,7 +23,7 @@ type liteStore struct {
 	dialect
 	db     *sql.DB
 	clocks clocks
-	all    string // selectAll
+	all    *sql.Stmt // selectAll
 }
 
 // template is a migrated database file, made once a test process.
@@ -70,7 +70,9 @@ func newLite(tb testing.TB) (*liteStore, error) {
 	db.SetMaxIdleConns(4)
 	tb.Cleanup(func() { _ = db.Close() })
 	s := &liteStore{dialect: dialect{prefix: "replywake_", sqlite: true}, db: db}
-	s.all = s.selectAll()
+	if s.all, err = db.PrepareContext(context.Background(), s.selectAll()); err != nil {
+		return nil, err
+	}
 	s.clocks, err = clocksOf()
 	return s, err
 }
@@ -107,7 +109,7 @@ func (s *liteStore) shift(ctx context.Context, _ int, d time.Duration) error {
 }
 
 func (s *liteStore) read(ctx context.Context) (*tables, error) {
-	return decode(s.db.QueryRowContext(ctx, s.all).Scan)
+	return decode(s.all.QueryRowContext(ctx).Scan)
 }
 
 func (s *liteStore) blocked(context.Context, int) (bool, error) { return false, nil }

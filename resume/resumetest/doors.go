@@ -1,0 +1,111 @@
+package resumetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/events"
+)
+
+// Push delivers an event at the push door and returns after its answer.
+func (w *World) Push(eventID string) error {
+	ev, err := w.event(eventID)
+	if err != nil {
+		return err
+	}
+	ev.Sequence, ev.OccurredAt = 0, time.Time{} // that door does not carry them
+	w.feed(ev)
+	if _, err := w.process.inbox.Push(w.ctx, ev); err != nil {
+		return err
+	}
+	w.acknowledged(ev)
+	return nil
+}
+
+// PushType delivers every event of a provider's type that stands in its record
+// now, such as efatest.MessageQueued.
+func (w *World) PushType(typ string) error {
+	for _, e := range w.srv.Events() {
+		if e.Type == typ {
+			if err := w.Push(e.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ReplyAndPush is Reply, with the push of its event.
+func (w *World) ReplyAndPush(workflow, text string) error {
+	in, err := w.Reply(workflow, text)
+	if err != nil {
+		return err
+	}
+	return w.Push(in.EventID)
+}
+
+// InboundAndPush is Inbound, with the push of its event.
+func (w *World) InboundAndPush(m efatest.Mail) error { return w.Push(w.Inbound(m).EventID) }
+
+// Sweep takes one page at the pull door, above the stored cursor.
+func (w *World) Sweep() error {
+	_, err := w.sweep()
+	return err
+}
+
+func (w *World) sweep() (n int, err error) {
+	at, err := w.process.inbox.Position(w.ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := boundary(w.ctx, "provider: before a page of events"); err != nil {
+		return 0, err
+	}
+	page, err := w.mail.Source().Page(w.ctx, at.Cursor)
+	if err != nil || len(page.Events) == 0 {
+		return 0, err
+	}
+	w.feed(page.Events...)
+	if _, err := w.process.inbox.Take(w.ctx, events.Batch{Events: page.Events, Cursor: page.Last()}); err != nil {
+		return 0, err
+	}
+	w.acknowledged(page.Events...)
+	return len(page.Events), nil
+}
+
+// event reads an event of the provider's record, as its API shows it.
+func (w *World) event(id string) (events.Event, error) {
+	all := w.srv.Events()
+	i := slices.IndexFunc(all, func(e efatest.Event) bool { return e.ID == id })
+	if i < 0 {
+		return events.Event{}, fmt.Errorf("resumetest: the provider has no event %s", id)
+	}
+	page, err := w.mail.Source().Page(w.ctx, events.Cursor(all[i].Sequence-1))
+	if err != nil {
+		return events.Event{}, err
+	}
+	for _, ev := range page.Events {
+		if ev.ID == id {
+			return ev, nil
+		}
+	}
+	return events.Event{}, fmt.Errorf("resumetest: the cursor does not show event %s yet", id)
+}
+
+func (w *world) feed(evs ...events.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ev := range evs {
+		w.fed[ev.ID] = ev
+	}
+}
+
+func (w *world) acknowledged(evs ...events.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ev := range evs {
+		w.taken[ev.ID] = true
+	}
+}

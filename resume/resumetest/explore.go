@@ -1,0 +1,291 @@
+package resumetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/replywake/replywake/client/efa/efatest"
+)
+
+// Options bounds an exploration. The zero value is the default.
+type Options struct {
+	// Postgres is the URL of a database to explore on, beside SQLite. A schema
+	// is made in it and dropped. Without one only SQLite is explored.
+	Postgres string
+	// NoSQLite leaves SQLite out.
+	NoSQLite bool
+
+	// Preemptions is the bound of the exhaustive search: schedules in which an
+	// actor that could go on has to wait at most so often. Default 1, or 2
+	// where REPLYWAKE_EXPLORE is long. -1 explores no schedule.
+	Preemptions int
+	// Random schedules beyond the bound. Default 20, or 500.
+	Random int
+	// Stride: only every so manieth crash point. Default 1; -1 explores none.
+	Stride int
+	// Runs is the most schedules of the exhaustive search; what is cut off is
+	// said. Default 400, or 20,000.
+	Runs int
+
+	// Seed is for the random schedules; default RESUMETEST_SEED, or by chance.
+	Seed uint64
+	// Replay runs one violation again: what was printed behind "replay:".
+	// Default RESUMETEST_REPLAY.
+	Replay string
+}
+
+func (o Options) withDefaults() Options {
+	long := Long()
+	set := func(v *int, short, much int) {
+		if *v == 0 {
+			*v = short
+			if long {
+				*v = much
+			}
+		}
+	}
+	set(&o.Preemptions, 1, 2)
+	set(&o.Random, 20, 500)
+	set(&o.Stride, 1, 1)
+	set(&o.Runs, 400, 20000)
+	if o.Seed == 0 {
+		o.Seed, _ = strconv.ParseUint(os.Getenv("RESUMETEST_SEED"), 10, 64)
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
+	if o.Replay == "" {
+		o.Replay = os.Getenv("RESUMETEST_REPLAY")
+	}
+	return o
+}
+
+// Long says whether a long exploration is asked for: REPLYWAKE_EXPLORE=long.
+func Long() bool { return os.Getenv("REPLYWAKE_EXPLORE") == "long" }
+
+// Report is what an exploration did.
+type Report struct {
+	CrashPoints int
+	Schedules   int
+	Deadlocks   int // that the database had to end
+	Bound       int // of preemptions
+	CutOff      bool
+	Violations  []*Violation
+}
+
+func (r Report) String() string {
+	bound := fmt.Sprintf("bound %d", r.Bound)
+	if r.CutOff {
+		bound += ", cut off"
+	}
+	s := fmt.Sprintf("explored: %s crash points, %s schedules (%s), %d violations", thousands(r.CrashPoints), thousands(r.Schedules), bound, len(r.Violations))
+	if r.Deadlocks > 0 {
+		s += fmt.Sprintf(", %d deadlocks", r.Deadlocks)
+	}
+	return s
+}
+
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Explore runs a scenario with a crash at every boundary, and in every order of
+// its actors up to a bound, and fails the test where a promise does not hold.
+// See [Invariants] for the promises.
+func Explore(t *testing.T, s Scenario, o Options) {
+	t.Helper()
+	o = o.withDefaults()
+	for _, kind := range o.stores() {
+		t.Run(s.Name+"/"+kind, func(t *testing.T) {
+			t.Parallel()
+			r := explore(t, s, o, kind)
+			for _, v := range r.Violations {
+				t.Error(v)
+			}
+			t.Log(r)
+		})
+	}
+}
+
+func (o Options) stores() []string {
+	var out []string
+	if !o.NoSQLite {
+		out = append(out, "sqlite")
+	}
+	if o.Postgres != "" {
+		out = append(out, "postgres")
+	}
+	return out
+}
+
+// explore explores a scenario on one kind of store.
+func explore(tb testing.TB, s Scenario, o Options, kind string) Report {
+	tb.Helper()
+	x := &exploration{tb: tb, scenario: s, options: o, kind: kind}
+	if o.Replay != "" {
+		x.again(o.Replay)
+		return x.report
+	}
+	if o.Stride > 0 {
+		x.crashes()
+	}
+	if o.Preemptions >= 0 && len(s.Actors) > 1 && len(x.report.Violations) == 0 {
+		x.report.Bound = o.Preemptions
+		x.schedules()
+		x.wander()
+	}
+	return x.report
+}
+
+// exploration is the exploring of one scenario on one kind of store.
+type exploration struct {
+	tb       testing.TB
+	scenario Scenario
+	options  Options
+	kind     string
+
+	mu     sync.Mutex
+	rigs   []*rig // not in use
+	report Report
+}
+
+// rig gives a rig to one run at a time.
+func (x *exploration) rig() *rig {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n := len(x.rigs); n > 0 {
+		r := x.rigs[n-1]
+		x.rigs = x.rigs[:n-1]
+		return r
+	}
+	r, err := x.newRig()
+	if err != nil {
+		x.tb.Fatalf("resumetest: %v", err)
+	}
+	return r
+}
+
+func (x *exploration) newRig() (*rig, error) {
+	cfg := x.scenario.Provider
+	cfg.InMemory, cfg.Manual, cfg.Seed = true, true, 1
+	srv, err := efatest.Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer srv.Close()
+	mail, err := clientOf(srv)
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{scenario: &x.scenario, config: x.scenario.Config, stream: mail.Stream()}
+	inboxes := cfg.Inboxes
+	if len(inboxes) == 0 {
+		inboxes = map[string]string{srv.Inbox(): srv.Address(srv.Inbox())}
+	}
+	r.config.Inboxes = map[string][]string{}
+	for id, address := range inboxes {
+		r.config.Inboxes[id] = []string{address}
+	}
+	if x.kind == "postgres" {
+		r.store, err = newPostgres(x.tb, x.options.Postgres)
+	} else {
+		r.store, err = newLite(x.tb)
+	}
+	return r, err
+}
+
+func (x *exploration) done(r *rig, v *Violation, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.rigs = append(x.rigs, r)
+	if err != nil {
+		x.tb.Errorf("resumetest: %s on %s: %v", x.scenario.Name, x.kind, err)
+	}
+	if v != nil {
+		v.Scenario, v.Store = x.scenario.Name, x.kind
+		x.report.Violations = append(x.report.Violations, v)
+	}
+}
+
+// enough says whether there is no use in exploring on.
+func (x *exploration) enough() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.report.Violations) >= 3 || x.tb.Failed()
+}
+
+// parallel calls fn from several goroutines until each has returned.
+func parallel(fn func()) {
+	var wg sync.WaitGroup
+	for range max(2, runtime.GOMAXPROCS(0)) {
+		wg.Go(fn)
+	}
+	wg.Wait()
+}
+
+// crashes runs the scenario once to count its boundaries, and then with a crash
+// at each.
+func (x *exploration) crashes() {
+	r := x.rig()
+	boundaries, v, err := crashRun(r, 0)
+	x.done(r, v, err)
+	if v != nil || err != nil {
+		return
+	}
+	var next atomic.Int64
+	parallel(func() {
+		for !x.enough() {
+			n := int(next.Add(1)-1)*x.options.Stride + 1
+			if n > boundaries {
+				return
+			}
+			r := x.rig()
+			_, v, err := crashRun(r, n)
+			x.done(r, v, err)
+			x.ran(1, 0, 0)
+		}
+	})
+}
+
+func (x *exploration) ran(crashes, schedules, deadlocks int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.report.CrashPoints += crashes
+	x.report.Schedules += schedules
+	x.report.Deadlocks += deadlocks
+}
+
+// again replays one run.
+func (x *exploration) again(text string) {
+	name, rest, _ := strings.Cut(text, "/")
+	parts := strings.Split(rest, "/")
+	if name != x.scenario.Name || len(parts) != 3 || parts[0] != x.kind {
+		x.tb.Logf("resumetest: %s is another scenario's or store's", text)
+		return
+	}
+	r := x.rig()
+	var v *Violation
+	var err error
+	switch parts[1] {
+	case "crash":
+		n, _ := strconv.Atoi(parts[2])
+		_, v, err = crashRun(r, n)
+	case "schedule":
+		var s schedule
+		if s, err = parseSchedule(parts[2]); err == nil {
+			_, _, v, err = scheduleRun(r, follower(s))
+		}
+	}
+	x.done(r, v, err)
+}

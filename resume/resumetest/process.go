@@ -1,0 +1,122 @@
+package resumetest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/replywake/replywake/dedupe"
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
+	"github.com/replywake/replywake/resume"
+)
+
+// rig is what stays the same over all runs of a scenario on one store: the
+// processes are kept, only the world around them is new.
+type rig struct {
+	store     store
+	scenario  *Scenario
+	config    resume.Config
+	stream    events.Stream
+	processes []*process
+	world     atomic.Pointer[world] // of the present run
+}
+
+func (r *rig) processOf(i int) (*process, error) {
+	for len(r.processes) <= i {
+		p, err := r.store.process(len(r.processes), r)
+		if err != nil {
+			return nil, err
+		}
+		r.processes = append(r.processes, p)
+	}
+	return r.processes[i], nil
+}
+
+// process is a program with an engine and an inbox.
+type process struct {
+	rig        *rig
+	mail       *boundaryMail
+	engine     *resume.Engine
+	pg         *resume.PostgresEngine
+	lite       *resume.SQLiteEngine
+	inbox      *dedupe.Inbox
+	join       func(run *resume.Run, insert func(execer) error)
+	insertCall string
+}
+
+// Explored transactions stand still while others run: no timeout of the inbox
+// may end them.
+const patient = 2 * time.Minute
+
+func inboxConfig(r *rig, schema string) dedupe.Config {
+	return dedupe.Config{Stream: r.stream, Schema: schema, CommitTimeout: patient, LockTimeout: patient}
+}
+
+func newLiteInbox(db *sql.DB, r *rig, eng *resume.SQLiteEngine) (*dedupe.Inbox, error) {
+	return dedupe.NewSQLite(db, inboxConfig(r, ""), eng.Route)
+}
+
+func newPostgresInbox(pool *pgxpool.Pool, schema string, r *rig, eng *resume.PostgresEngine) (*dedupe.Inbox, error) {
+	return dedupe.NewPostgres(pool, inboxConfig(r, schema), eng.Route)
+}
+
+func (p *process) start(ctx context.Context, s resume.Start) (string, error) {
+	if p.pg != nil {
+		return p.pg.Start(ctx, nil, s)
+	}
+	return p.lite.Start(ctx, nil, s)
+}
+
+func (p *process) signal(ctx context.Context, workflow, id string, data []byte) error {
+	if p.pg != nil {
+		return p.pg.Signal(ctx, nil, workflow, id, data)
+	}
+	return p.lite.Signal(ctx, nil, workflow, id, data)
+}
+
+// step calls the user's step between two boundaries, and has what it was given
+// written by the transaction that commits its result.
+func (p *process) step(ctx context.Context, run *resume.Run) (resume.Next, error) {
+	if err := boundary(ctx, "step: before"); err != nil {
+		return resume.Next{}, err
+	}
+	w := p.rig.world.Load()
+	c := w.called(ctx, run)
+	next, err := p.rig.scenario.Step(ctx, run)
+	if err != nil {
+		return next, err
+	}
+	if err := boundary(ctx, "step: after"); err != nil {
+		return resume.Next{}, err
+	}
+	p.join(run, func(exec execer) error {
+		return exec(ctx, p.insertCall, c.ID, c.Workflow, c.Run, c.Gen, c.Step, c.TimedOut, c.Inputs)
+	})
+	return next, nil
+}
+
+// boundary is a point of ours beside those of the database.
+func boundary(ctx context.Context, point string) error {
+	if hook := sqldb.HookOf(ctx); hook != nil {
+		return hook(point)
+	}
+	return nil
+}
+
+// errCrash is what everything returns in a process that has ended.
+var errCrash = errors.New("resumetest: the process has ended")
+
+func inputsOf(run *resume.Run) string {
+	var b strings.Builder
+	b.WriteByte(' ')
+	for _, in := range run.Inputs {
+		b.WriteString(in.EventID + " ")
+	}
+	return b.String()
+}

@@ -1,0 +1,113 @@
+package resumetest
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"sync"
+)
+
+// frontier are the schedules still to run, those with fewest preemptions
+// first.
+type frontier struct {
+	mu      sync.Mutex
+	cond    sync.Cond
+	open    [][]branch // by preemptions
+	busy    int        // runs under way, which may find more
+	left    int        // runs still allowed
+	stopped bool
+	cut     bool
+}
+
+func newFrontier(bound, runs int) *frontier {
+	f := &frontier{open: make([][]branch, bound+1), left: runs}
+	f.cond.L = &f.mu
+	f.open[0] = []branch{{}}
+	return f
+}
+
+// next waits for a schedule to run; false once there is none.
+func (f *frontier) next() (branch, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for {
+		if f.stopped {
+			return branch{}, false
+		}
+		for i := range f.open {
+			if n := len(f.open[i]); n > 0 {
+				if f.left == 0 {
+					f.cut, f.stopped = true, true
+					f.cond.Broadcast()
+					return branch{}, false
+				}
+				b := f.open[i][0]
+				f.open[i] = f.open[i][1:]
+				f.left--
+				f.busy++
+				return b, true
+			}
+		}
+		if f.busy == 0 {
+			f.stopped = true
+			f.cond.Broadcast()
+			return branch{}, false
+		}
+		f.cond.Wait()
+	}
+}
+
+func (f *frontier) found(more []branch, stop bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.busy--
+	f.stopped = f.stopped || stop
+	for _, b := range more {
+		f.open[b.preemptions] = append(f.open[b.preemptions], b)
+	}
+	f.cond.Broadcast()
+}
+
+// schedules runs every schedule up to the bound.
+func (x *exploration) schedules() {
+	f := newFrontier(x.options.Preemptions, x.options.Runs)
+	parallel(func() {
+		for {
+			b, ok := f.next()
+			if !ok {
+				return
+			}
+			r := x.rig()
+			log, deadlocks, v, err := scheduleRun(r, follower(b.prefix))
+			x.done(r, v, err)
+			x.ran(0, 1, deadlocks)
+			f.found(branches(log, b, x.options.Preemptions), x.enough())
+		}
+	})
+	x.report.CutOff = f.cut
+}
+
+// wander runs random schedules, each by a seed of its own.
+func (x *exploration) wander() {
+	if x.options.Random < 0 {
+		return
+	}
+	seeds := make(chan uint64, x.options.Random)
+	for i := range x.options.Random {
+		seeds <- x.options.Seed + uint64(i) //nolint:gosec // not negative
+	}
+	close(seeds)
+	parallel(func() {
+		for seed := range seeds {
+			if x.enough() {
+				return
+			}
+			r := x.rig()
+			_, deadlocks, v, err := scheduleRun(r, wanderer(rand.New(rand.NewPCG(seed, 0))))
+			if v != nil {
+				v.Detail += "\n  seed: RESUMETEST_SEED=" + strconv.FormatUint(seed, 10)
+			}
+			x.done(r, v, err)
+			x.ran(0, 1, deadlocks)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package resumetest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/internal/testdb"
+	"github.com/replywake/replywake/resume"
+	"github.com/replywake/replywake/resume/resumetest"
+)
+
+type (
+	world    = resumetest.World
+	scenario = resumetest.Scenario
+	actor    = resumetest.Actor
+)
+
+const (
+	supplier  = "supplier@example.com"
+	colleague = "colleague@example.com"
+)
+
+func options(t *testing.T) resumetest.Options {
+	t.Helper()
+	return resumetest.Options{Postgres: testdb.URL(t)}
+}
+
+// acks answers what came with one mail that names it.
+func acks(_ context.Context, run *resume.Run) (resume.Next, error) {
+	ids := replies(run)
+	if len(ids) == 0 {
+		return resume.Wait(0), nil
+	}
+	return answer(run, ids), nil
+}
+
+func replies(run *resume.Run) (ids []string) {
+	for _, in := range run.Replies() {
+		ids = append(ids, in.Message.ID)
+	}
+	return ids
+}
+
+func answer(run *resume.Run, ids []string) resume.Next {
+	return resume.Send(client.Outgoing{
+		To: []string{run.Counterparty}, Subject: "ack", Text: "ack: " + strings.Join(ids, ","), ReplyTo: ids[len(ids)-1],
+	})
+}
+
+// ends is done with the first reply.
+func ends(_ context.Context, run *resume.Run) (resume.Next, error) {
+	if len(run.Inputs) == 0 {
+		return resume.Wait(0), nil
+	}
+	return resume.Done(), nil
+}
+
+func mailTo(to, subject string) client.Outgoing {
+	return client.Outgoing{To: []string{to}, Subject: subject, Text: "please quote"}
+}
+
+func question(id string) resume.Start {
+	return resume.Start{ID: id, Counterparty: supplier, First: resume.Send(mailTo(supplier, "Quote request "+id))}
+}
+
+// do makes one act of several.
+func do(acts ...func(*world) error) func(*world) error {
+	return resumetest.Do("", acts...).Do
+}
+
+func start(s resume.Start) func(*world) error { return func(w *world) error { return w.Start(s) } }
+
+// ask starts a workflow and lets its question leave.
+func ask(id string) func(*world) error { return do(start(question(id)), (*world).Settle) }
+
+func reply(id, text string) func(*world) error {
+	return func(w *world) error { return w.ReplyAndPush(id, text) }
+}
+
+// replyOnceSent is a reply to what may not have left yet.
+func replyOnceSent(id, text string) func(*world) error {
+	return func(w *world) error {
+		if _, err := w.Thread(id); err != nil {
+			return nil //nolint:nilerr // nothing to answer yet
+		}
+		return w.ReplyAndPush(id, text)
+	}
+}
+
+// fresh is mail on a thread of its own.
+func fresh(from, text string) func(*world) error {
+	return func(w *world) error { return w.InboundAndPush(efatest.Mail{From: from, Text: text}) }
+}
+
+func jump(d time.Duration) func(*world) error { return func(w *world) error { return w.Jump(d) } }
+
+var (
+	work   = (*world).Work
+	match  = (*world).Match
+	send   = (*world).Send
+	sweep  = (*world).Sweep
+	settle = (*world).Settle
+)
+
+// status wants a workflow to stand at rest as said.
+func status(id string, want resume.Status) func(*world) error {
+	return func(w *world) error {
+		got, err := w.Engine().Workflow(w.Context(), id)
+		if err == nil && got.Status != want {
+			err = fmt.Errorf("workflow %s is %s (%s), want %s", id, got.Status, got.Error, want)
+		}
+		return err
+	}
+}
+
+// queue wants so many mails before a person, for this reason.
+func queue(n int, reason string) func(*world) error {
+	return func(w *world) error {
+		items, err := w.Engine().Queue(w.Context(), "", 0)
+		if err != nil {
+			return err
+		}
+		if len(items) != n {
+			return fmt.Errorf("the queue is %+v, want %d", items, n)
+		}
+		for _, item := range items {
+			if item.Reason != reason {
+				return fmt.Errorf("%s is in the queue for %s, want %s", item.EventID, item.Reason, reason)
+			}
+		}
+		return nil
+	}
+}
+
+// sent wants so many mails to have left.
+func sent(n int) func(*world) error {
+	return func(w *world) error {
+		left := 0
+		for _, s := range w.Provider().Sends() {
+			if s.MessageID != "" {
+				left++
+			}
+		}
+		if left != n {
+			return fmt.Errorf("%d mails left, want %d", left, n)
+		}
+		return nil
+	}
+}
+
+// acked wants every message of the supplier to be named in exactly one mail.
+func acked(w *world) error {
+	times := map[string]int{}
+	for _, m := range w.Provider().Messages("") {
+		if !m.Outbound {
+			times[m.ID] = 0
+		}
+	}
+	for _, s := range w.Provider().Sends() {
+		if list, ok := strings.CutPrefix(s.Text, "ack: "); ok {
+			for id := range strings.SplitSeq(list, ",") {
+				times[id]++
+			}
+		}
+	}
+	for id, n := range times {
+		if n != 1 {
+			return fmt.Errorf("message %s was answered %d times", id, n)
+		}
+	}
+	return nil
+}

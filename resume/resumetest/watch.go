@@ -1,0 +1,102 @@
+package resumetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Violation is a promise that did not hold, and how to see it again.
+type Violation struct {
+	Scenario string
+	Store    string
+	Broken   string // the invariant's name and promise
+	Detail   string
+	Replay   string // what ran: for Options.Replay, or RESUMETEST_REPLAY
+	Trace    []string
+}
+
+// Error is what a failed test prints.
+func (v *Violation) Error() string {
+	s := fmt.Sprintf("%s on %s broke %s\n  %s\n  replay: RESUMETEST_REPLAY='%s'", v.Scenario, v.Store, v.Broken, v.Detail, v.Replay)
+	for _, line := range v.Trace {
+		s += "\n    " + line
+	}
+	return s
+}
+
+// afterCommit checks the invariants around a commit that was just made.
+func (w *world) afterCommit(a *World) error { return w.watch(a, false) }
+
+// watch checks the invariants. An error means that the run must end.
+func (w *world) watch(a *World, atRest bool) error {
+	now, err := w.rig.store.read(context.Background())
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.violation != nil {
+		return w.violation
+	}
+	if a != nil {
+		a.claim(w.before, now)
+	}
+	f := w.facts(now)
+	if atRest {
+		f.before = now
+	}
+	w.before, w.readAt = now, time.Now()
+	if broken, err := f.check(atRest); err != nil {
+		w.violation = &Violation{Broken: broken, Detail: err.Error()}
+		return w.violation
+	}
+	return nil
+}
+
+// present is what is committed now, and the database's clock.
+func (w *world) present() (*tables, micros, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.readAt.IsZero() {
+		now, err := w.rig.store.read(context.Background())
+		if err != nil {
+			return nil, 0, err
+		}
+		w.before, w.readAt = now, time.Now()
+	}
+	return w.before, w.before.clock + micros(time.Since(w.readAt).Microseconds()), nil
+}
+
+// facts is called with mu held.
+func (w *world) facts(now *tables) *facts {
+	return &facts{
+		before: w.before, now: now, record: w.srv.Sends(), breaches: w.srv.Violations(), messages: w.srv.Messages(""), events: w.srv.Events(),
+		fed: w.fed, taken: w.taken, inboxes: w.rig.config.Inboxes,
+	}
+}
+
+// claim notes the generations that this actor has just claimed.
+func (w *World) claim(before, now *tables) {
+	for i := range now.workflows {
+		row := &now.workflows[i]
+		if was := before.workflow(row.ID); (was == nil || was.Gen < row.Gen) && row.Status == "running" {
+			w.claims[row.ID] = row.Gen
+		}
+	}
+}
+
+// fail ends the run with a violation of its own.
+func (w *world) fail(broken, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.violation == nil {
+		w.violation = &Violation{Broken: broken, Detail: fmt.Sprintf(format, args...)}
+	}
+}
+
+func (w *world) failed() *Violation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.violation
+}

@@ -1,0 +1,198 @@
+package resumetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/replywake/replywake/client/efa"
+	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
+	"github.com/replywake/replywake/resume"
+)
+
+// world is what the actors of one run share.
+type world struct {
+	rig  *rig
+	srv  *efatest.Server
+	mail *efa.Client
+
+	mu        sync.Mutex
+	fed       map[string]events.Event     // handed in at a door, by ID
+	taken     map[string]bool             // acknowledged
+	inbound   map[string]efatest.Received // by actor and number, so that an actor can be run again
+	calls     int64
+	before    *tables   // at the last commit
+	readAt    time.Time // when that was; zero if the clock has been moved since
+	violation *Violation
+}
+
+func newWorld(r *rig) (*world, error) {
+	cfg := r.scenario.Provider
+	cfg.InMemory, cfg.Manual, cfg.Seed = true, true, 1
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	srv, err := efatest.Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{
+		rig: r, srv: srv, fed: map[string]events.Event{}, taken: map[string]bool{}, inbound: map[string]efatest.Received{},
+		before: &tables{},
+	}
+	srv.OnRequest(cutAnswer)
+	w.mail, err = clientOf(srv)
+	return w, err
+}
+
+func clientOf(srv *efatest.Server) (*efa.Client, error) {
+	return efa.New(efa.Config{BaseURL: srv.URL(), Project: srv.Project(), Key: srv.Key(), HTTPClient: srv.Client(), Tries: 1})
+}
+
+// called notes a step call, with the generation it was claimed in.
+func (w *world) called(ctx context.Context, run *resume.Run) call {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls++
+	c := call{ID: w.calls, Workflow: run.ID, Run: run.RunID, Step: run.Step, Inputs: inputsOf(run)}
+	if run.TimedOut {
+		c.TimedOut = 1
+	}
+	if a, ok := ctx.Value(actorKey{}).(*World); ok {
+		c.Gen = a.claims[run.ID]
+	}
+	return c
+}
+
+type actorKey struct{}
+
+// World is the world as one actor sees it: the database, the provider and the
+// program that the actor is. An actor uses it in its own goroutine.
+type World struct {
+	*world
+	process  *process
+	index    int // of the process
+	actor    string
+	ctx      context.Context //nolint:containedctx // an actor is one run of a function; this carries its boundaries
+	claims   map[string]int64
+	inbounds int
+	jumping  bool // it moves the clock just now
+}
+
+func (w *world) as(actor string, index int, hook sqldb.Hook) (*World, error) {
+	p, err := w.rig.processOf(index)
+	if err != nil {
+		return nil, err
+	}
+	a := &World{world: w, process: p, index: index, actor: actor, claims: map[string]int64{}}
+	a.ctx = context.WithValue(context.Background(), actorKey{}, a)
+	if hook != nil {
+		a.ctx = sqldb.WithHook(a.ctx, hook)
+	}
+	return a, nil
+}
+
+// Context is the actor's: what it does with it stops at the boundaries.
+func (w *World) Context() context.Context { return w.ctx }
+
+// Engine is the actor's engine, for what people do.
+func (w *World) Engine() *resume.Engine { return w.process.engine }
+
+// Provider is the provider, with its record.
+func (w *World) Provider() *efatest.Server { return w.srv }
+
+// Start starts a workflow. The inbox is the provider's first one if it names
+// none.
+func (w *World) Start(s resume.Start) error {
+	if s.Inbox == "" {
+		s.Inbox = w.srv.Inbox()
+	}
+	_, err := w.process.start(w.ctx, s)
+	return err
+}
+
+// Signal gives a workflow an input of the user's own.
+func (w *World) Signal(workflow, id string, data []byte) error {
+	return w.process.signal(w.ctx, workflow, id, data)
+}
+
+// Match looks at one mail that could not be placed, as a matcher does.
+func (w *World) Match() error { return w.once(resume.JobMatch) }
+
+// Work runs one due workflow, as a worker does.
+func (w *World) Work() error { return w.once(resume.JobWork) }
+
+// Send makes one attempt of one due send, as a sender does.
+func (w *World) Send() error { return w.once(resume.JobSend) }
+
+func (w *World) once(job resume.Job) error {
+	_, err := w.process.engine.Once(w.ctx, job)
+	return err
+}
+
+// Jump moves the clocks of the database and the provider on.
+func (w *World) Jump(d time.Duration) error {
+	if err := boundary(w.ctx, "clock: before the jump"); err != nil {
+		return err
+	}
+	w.jumping = true
+	err := w.rig.store.shift(w.ctx, w.index, d)
+	w.jumping = false
+	if err != nil {
+		return err
+	}
+	w.srv.Advance(d)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readAt = time.Time{}
+	return nil
+}
+
+// Inbound lets a message arrive at the provider. Its event is brought in by
+// Push or Sweep.
+func (w *World) Inbound(m efatest.Mail) efatest.Received {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inbounds++
+	key := fmt.Sprintf("%s %d", w.actor, w.inbounds)
+	if got, ok := w.inbound[key]; ok {
+		return got
+	}
+	got := w.srv.Inbound(m)
+	w.inbound[key] = got
+	return got
+}
+
+// Reply lets a workflow's counterparty answer in the thread of its last mail
+// that left. It is an error if none has.
+func (w *World) Reply(workflow, text string) (efatest.Received, error) {
+	t, from, err := w.lastThread(workflow)
+	if err != nil {
+		return efatest.Received{}, err
+	}
+	return w.Inbound(efatest.Mail{From: from, Thread: t, Text: text}), nil
+}
+
+// Thread is the thread of a workflow's last mail that left.
+func (w *World) Thread(workflow string) (string, error) {
+	t, _, err := w.lastThread(workflow)
+	return t, err
+}
+
+func (w *World) lastThread(workflow string) (thread, counterparty string, err error) {
+	row, err := w.process.engine.Workflow(context.Background(), workflow)
+	if err != nil {
+		return "", "", err
+	}
+	sends := w.srv.Sends()
+	for i := len(sends) - 1; i >= 0; i-- {
+		if s := sends[i]; s.ThreadID != "" && strings.HasPrefix(s.Key, row.Run) {
+			return s.ThreadID, row.Counterparty.Text(), nil
+		}
+	}
+	return "", "", fmt.Errorf("resumetest: no mail of workflow %s has left", workflow)
+}
