@@ -49,9 +49,8 @@ func (in *Inbox) pruneSwept(ctx context.Context, tx sqldb.Tx) (int64, error) {
 	var highest []old
 	err = tx.Query(ctx, in.st.PruneSwept, []any{in.name(), -in.cfg.Retain, pruneBatch}, func(scan sqldb.Scan) error {
 		var o old
-		var aged bool
-		err := scan(&o.id, &o.inbox, &o.sequence, &aged)
-		if limit, ok := limits[o.inbox]; aged && (!ok || o.sequence < limit) {
+		err := scan(&o.id, &o.inbox, &o.sequence)
+		if limit, ok := limits[o.inbox]; !ok || o.sequence < limit {
 			ids, highest = append(ids, o.id), append(highest, o)
 		}
 		return err
@@ -73,11 +72,15 @@ func (in *Inbox) pruneSwept(ctx context.Context, tx sqldb.Tx) (int64, error) {
 func (in *Inbox) parkedLimits(ctx context.Context, tx sqldb.Tx) (map[string]events.Cursor, error) {
 	limits := map[string]events.Cursor{}
 	err := tx.Query(ctx, in.st.PruneLimits, []any{in.name()}, func(scan sqldb.Scan) error {
-		var inbox string
-		var lowest events.Cursor
-		err := scan(&inbox, &lowest)
-		limits[inbox] = lowest
-		return err
+		var inbox *string
+		var sequence *events.Cursor
+		if err := scan(&inbox, &sequence); err != nil || inbox == nil || sequence == nil {
+			return err
+		}
+		if lowest, ok := limits[*inbox]; !ok || *sequence < lowest {
+			limits[*inbox] = *sequence
+		}
+		return nil
 	})
 	return limits, err
 }

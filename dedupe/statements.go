@@ -172,15 +172,20 @@ var texts = statements{
 		(select count(*) from {s}parked where stream = $1 and failed_at is not null and discarded_at is null),
 		(select count(*) from {s}unreadable where stream = $1)`,
 
-	PruneLimits: `select k.inbox, min(k.sequence) from {s}parked p
-		join {s}seen k on k.stream = p.stream and k.event_id = p.event_id
-		where p.stream = $1 and p.failed_at is null and k.sequence is not null group by k.inbox`,
-	// The lowest sequences first, and not only the old ones: so it never reads
-	// further than its limit, however many wait behind to grow old.
-	PruneSwept: `select event_id, inbox, sequence, last_seen < {after $2} from {s}seen k
-		where stream = $1 and sequence <= (select settled from {s}streams where name = $1)
-		and not exists (select 1 from {s}parked p where p.stream = k.stream and p.event_id = k.event_id)
-		order by sequence limit $3 {skip}`,
+	// Subqueries and no join, so that no planner begins with the larger table.
+	PruneLimits: `select (select k.inbox from {s}seen k where k.stream = p.stream and k.event_id = p.event_id),
+		(select k.sequence from {s}seen k where k.stream = p.stream and k.event_id = p.event_id)
+		from {s}parked p where p.stream = $1 and p.failed_at is null`,
+	// Of the lowest sequences those that are old: so it never reads further than
+	// its limit, however many wait behind to grow old.
+	PruneSwept: `select event_id, inbox, sequence from {s}seen where stream = $1 and last_seen < {after $2} and event_id in (
+			select event_id from (
+				select event_id, last_seen from {s}seen k
+				where stream = $1 and sequence <= (select settled from {s}streams where name = $1)
+				and not exists (select 1 from {s}parked p where p.stream = k.stream and p.event_id = k.event_id)
+				order by sequence limit $3
+			) as lowest where last_seen < {after $2}
+		) {skip}`,
 	PruneFloors: `insert into {s}floors as f (stream, inbox, floor, history)
 		select $1, r.inbox, r.floor, r.history
 		from {rows $2 inbox text, floor bigint, history bigint} as r where true order by r.inbox
