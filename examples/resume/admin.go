@@ -182,16 +182,17 @@ func (a *admin) unmatched(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"items": items})
 }
 
+const queuePage = 50
+
 // queue reads all pages of what people must decide.
 func (a *admin) queue(ctx context.Context) ([]resume.Item, error) {
-	const page = 100
 	var all []resume.Item
 	for after := ""; ; after = all[len(all)-1].EventID {
-		items, err := a.eng.Queue(ctx, after, page)
+		items, err := a.eng.Queue(ctx, after, queuePage)
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, items...); len(items) < page {
+		if all = append(all, items...); len(items) < queuePage {
 			return all, nil
 		}
 	}

@@ -359,7 +359,7 @@ func TestUnmatchedShowsEveryPage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, testdb.Database(t)) // which commits faster than a file
 	h.run()
-	const n = 105 // a page has 100
+	const n = queuePage + 5
 	for range n {
 		h.srv.Inbound(efatest.Mail{From: "stranger@example.com", Text: "hello"})
 	}
