@@ -1,0 +1,168 @@
+package resumetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/resume"
+)
+
+// Call is what a step is to be called with.
+type Call struct {
+	Kind         string
+	Counterparty string // default supplier@example.com
+	State        any    // the saved state
+
+	// Inputs are what arrived: replies ([Reply]), signals and bounces together,
+	// or one rejection or send error. With any of them the workflow has sent one
+	// mail before. Of a reply From, Subject, At and the body count; IDs are made
+	// up where they are empty.
+	Inputs []resume.Input
+
+	TimedOut bool // the wait's deadline passed; Inputs must be empty
+}
+
+// Reply is a reply with a text, from the counterparty.
+func Reply(text string) resume.Input {
+	return resume.Input{Kind: resume.InputReply, Body: client.Body{Text: client.NewUntrusted(text), Available: true}}
+}
+
+// Decision is what a step decided.
+type Decision struct {
+	Sent   *client.Outgoing // nil for none
+	Wait   time.Duration    // to the second; 0 is without a deadline
+	Done   bool             // at once, or once the mail is accepted
+	Review string           // why a person must look
+	State  []byte           // as it is saved now
+	Err    error            // what the step returned, or why its result was refused
+}
+
+// Run calls a step once and returns what it decided. It uses a real engine on
+// a database of its own, so what it says of the result is what an engine would
+// do with it: mail that cannot be sent is an Err.
+func Run(tb testing.TB, step resume.Step, c Call) Decision {
+	tb.Helper()
+	if c.Counterparty == "" {
+		c.Counterparty = "supplier@example.com"
+	}
+	d, err := newOneCall(tb, step, c).run()
+	if err != nil {
+		tb.Fatalf("resumetest: run a step: %v", err)
+	}
+	return d
+}
+
+// oneCall is a workflow's life up to one step call.
+type oneCall struct {
+	given  Call
+	step   resume.Step
+	mail   *script
+	store  *liteStore
+	engine *resume.SQLiteEngine
+	err    error
+
+	called bool
+	failed error // what the step returned
+}
+
+func newOneCall(tb testing.TB, step resume.Step, c Call) *oneCall {
+	tb.Helper()
+	o := &oneCall{given: c, step: step, mail: newScript(c)}
+	if o.store, o.err = newLite(tb); o.err != nil {
+		return o
+	}
+	cfg := resume.Config{Inboxes: map[string][]string{scriptInbox: {"agent@replywake.invalid"}}, Attempts: 1}
+	o.engine, o.err = resume.NewSQLite(o.store.db, o.mail, o.watched, cfg)
+	return o
+}
+
+func (o *oneCall) watched(ctx context.Context, run *resume.Run) (resume.Next, error) {
+	o.called, o.mail.sealed = true, nil
+	next, err := o.step(ctx, run)
+	o.failed = err
+	return next, err
+}
+
+func (o *oneCall) run() (Decision, error) {
+	ctx := context.Background()
+	if o.err != nil {
+		return Decision{}, o.err
+	}
+	if o.given.TimedOut && len(o.given.Inputs) > 0 {
+		return Decision{}, fmt.Errorf("a call has inputs or has timed out")
+	}
+	s := resume.Start{ID: "w", Kind: o.given.Kind, Inbox: scriptInbox, Counterparty: o.given.Counterparty, State: o.given.State}
+	switch {
+	case len(o.given.Inputs) > 0:
+		s.First = resume.Send(client.Outgoing{To: []string{o.given.Counterparty}, Subject: "question", Text: "?"})
+	case o.given.TimedOut:
+		s.First = resume.Wait(time.Hour)
+	}
+	if _, err := o.engine.Start(ctx, nil, s); err != nil {
+		return Decision{}, err
+	}
+	if err := o.arrive(ctx); err != nil {
+		return Decision{}, err
+	}
+	if _, err := o.engine.Once(ctx, resume.JobWork); err != nil {
+		return Decision{}, err
+	}
+	if !o.called {
+		return Decision{}, fmt.Errorf("the engine did not call the step: its Policy or its rules took every input away")
+	}
+	return o.decision(ctx)
+}
+
+// arrive brings the inputs, or the deadline.
+func (o *oneCall) arrive(ctx context.Context) error {
+	if o.given.TimedOut {
+		return o.store.shift(ctx, 0, 2*time.Hour)
+	}
+	if len(o.given.Inputs) == 0 {
+		return nil
+	}
+	if _, err := o.engine.Once(ctx, resume.JobSend); err != nil {
+		return err
+	}
+	for _, in := range o.given.Inputs {
+		if in.Kind == resume.InputSignal {
+			if err := o.engine.Signal(ctx, nil, "w", in.Signal, in.Data); err != nil {
+				return err
+			}
+		}
+	}
+	tx, err := o.store.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if err := o.engine.Route(ctx, tx, o.mail.events()); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// decision reads from the workflow what was decided.
+func (o *oneCall) decision(ctx context.Context) (Decision, error) {
+	w, err := o.engine.Workflow(ctx, "w")
+	d := Decision{Sent: o.mail.sealed, State: w.State, Err: o.failed}
+	if err != nil || d.Err != nil {
+		return Decision{State: w.State, Err: d.Err}, err
+	}
+	var finish bool
+	var wait, deadline, updated int64
+	err = o.store.db.QueryRowContext(ctx, "select finish, wait, coalesce(deadline, updated_at), updated_at from replywake_workflows").
+		Scan(&finish, &wait, &deadline, &updated)
+	d.Done = finish || w.Status == resume.StatusDone
+	d.Wait = (time.Duration(wait+deadline-updated) * time.Microsecond).Round(time.Second)
+	if w.Status == resume.StatusNeedsReview {
+		d.Review = w.Error
+		if w.Attempts > 0 { // with one attempt, a result that is refused is before a person at once
+			d = Decision{State: w.State, Err: fmt.Errorf("resumetest: %s", w.Error)}
+		}
+	}
+	return d, err
+}
