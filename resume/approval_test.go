@@ -124,7 +124,6 @@ func TestRejectionThatOvertakesTheAnswer(t *testing.T) {
 
 // What the matcher finds to be an input wakes its workflow at once.
 func TestWhatTheMatcherPlacesIsDueAtOnce(t *testing.T) {
-	t.Skip("engine: matchAbout keeps the matcher's lease as the input's due time: the step runs Config.Lease later")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := rejectedEarly(t, open)
@@ -160,7 +159,6 @@ func TestTwoHeldSendsThatLookTheSameAreForAPerson(t *testing.T) {
 
 // A person who knows which draft it was binds the queued message to it.
 func TestPersonTellsWhichHeldSendLeft(t *testing.T) {
-	t.Skip("engine: Bind of a queued message makes it an input of kind bounce and leaves the send held for ever")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		ctx := t.Context()

@@ -118,7 +118,6 @@ func TestReopenWithASendUnderWay(t *testing.T) {
 			t.Parallel()
 			onBoth(t, func(t *testing.T, open opener) {
 				if name == "in doubt" {
-					t.Skip("engine: doubtSend leaves a reopened workflow waiting: reviewSend moves only sending and awaiting_approval")
 				}
 				ctx := t.Context()
 				r := open(listens, resume.Config{})
@@ -165,7 +164,6 @@ func TestSameIDAnewSendsAnew(t *testing.T) {
 
 // The first life's mail was still under way.
 func TestSameIDAnewWhileTheOldSendIsUnderWay(t *testing.T) {
-	t.Skip("engine: acceptSend binds no thread for a send of an earlier run, so its late reply goes to the new run by sender")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})

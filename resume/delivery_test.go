@@ -67,7 +67,6 @@ func TestGoodDeliveryIsOnlyNoted(t *testing.T) {
 // As documented, the event names the message and nothing else: the state
 // stands in the thread's listing.
 func TestDeliveryStateIsReadFromTheListing(t *testing.T) {
-	t.Skip("engine: what matchAbout reads from the listing is not stored with the mail row: the step is told of a bounce without its state")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})

@@ -43,7 +43,7 @@ type Engine struct {
 	owner  string // unique to this process's start
 	bells  bells
 	runs   runs
-	notice *notice
+	notice notice
 	refuse atomic.Int64 // when the provider last refused the credential, Unix seconds; 0 is never
 }
 
@@ -90,7 +90,7 @@ func newEngine(db *sqldb.DB, mail Mail, step Step, cfg Config) (*Engine, error) 
 	}
 	e := &Engine{
 		db: db, st: newStatements(db.Dialect), mail: mail, step: step, cfg: cfg, own: map[string]map[string]bool{}, log: cfg.Logger,
-		stream: mail.Stream().Name, owner: rand.Text(), bells: newBells(), notice: newNotice(),
+		stream: mail.Stream().Name, owner: rand.Text(), bells: newBells(),
 	}
 	if e.tel, err = newTelemetry(cfg); err != nil {
 		return nil, fmt.Errorf("resume: telemetry: %w", err)

@@ -65,7 +65,6 @@ func TestPoisonStepIsForAPersonAndDelaysNobody(t *testing.T) {
 
 // A step's own timeouts and lost connections are its failures, too.
 func TestStepWhoseCallsTimeOutIsForAPerson(t *testing.T) {
-	t.Skip("engine: failRun takes a step's own DeadlineExceeded or network error for our database's and retries for ever")
 	t.Parallel()
 	for name, cause := range map[string]error{
 		"deadline": fmt.Errorf("call the model: %w", context.DeadlineExceeded),

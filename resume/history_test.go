@@ -79,7 +79,6 @@ func TestHistoryMergesThreadsByTime(t *testing.T) {
 // Email for Agents documents no time in its listings; what the engine knows is
 // when each message arrived.
 func TestHistoryWithoutTimesFollowsArrival(t *testing.T) {
-	t.Skip("engine: History concatenates threads where the listing shows no times, instead of falling back on arrival")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		history, _, want := talk(t, open(nil, resume.Config{}))

@@ -131,7 +131,6 @@ func TestJoinedWritesOfAnOutrunRunRollBack(t *testing.T) {
 
 // A run that is only told about a conflict did not happen.
 func TestJoinedWritesOfAConflictRollBack(t *testing.T) {
-	t.Skip("engine: commit runs the joins, then conflicts drops the run without error: the user's writes commit, and again with the next run")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		ctx := t.Context()

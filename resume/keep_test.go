@@ -83,7 +83,7 @@ func TestForgetRefusesALiveWorkflow(t *testing.T) {
 
 // An ID that another counterparty uses now held the person's mail before.
 func TestForgetReachesEarlierRunsOfAnID(t *testing.T) {
-	t.Skip("engine: ForgetSends looks at the present counterparty of the ID, so the mail of an earlier run of it stays")
+
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})
@@ -126,7 +126,6 @@ func TestFinishedWorkflowsArePruned(t *testing.T) {
 
 // What is kept for good are IDs.
 func TestPruningLeavesOnlyIDs(t *testing.T) {
-	t.Skip("engine: pruning a workflow leaves the recipients and subjects of its sends and the data of its signals, out of reach of Forget")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})

@@ -75,8 +75,10 @@ func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, 
 		return in, err
 	}
 	for _, m := range pending {
+		age := now.Sub(m.arrived)
 		if m.due.After(now) {
 			in.later(m.due)
+			in.wait = in.wait || m.attempts > 0 && age < e.cfg.UnreadableFor // between two tries
 			continue
 		}
 		got, err := e.read(ctx, m, r)
@@ -85,12 +87,12 @@ func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, 
 			in.ready = append(in.ready, got)
 		case !isMissing(err):
 			return in, e.seen(err)
-		case now.Sub(m.arrived) >= e.cfg.UnreadableUntil:
+		case age >= e.cfg.UnreadableUntil:
 			in.late = append(in.late, m)
 		default:
-			in.wait = in.wait || now.Sub(m.arrived) < e.cfg.UnreadableFor
-			wait := min(max(now.Sub(m.arrived), time.Second), 10*time.Minute)
-			if err := e.exec(ctx, e.st.MailRetry, m.id, wait); err != nil {
+			in.wait = in.wait || age < e.cfg.UnreadableFor
+			wait := e.rereadAfter(age)
+			if err := e.exec(ctx, e.st.MailUnread, m.id, wait); err != nil {
 				return in, err
 			}
 			in.later(now.Add(wait))
@@ -98,6 +100,17 @@ func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, 
 	}
 	slices.SortStableFunc(in.ready, inOrder)
 	return in, nil
+}
+
+// rereadAfter is when an unreadable message of that age is tried again: after
+// its age once more, between a second and ten minutes, and at the moment at
+// which it no longer holds its workflow back.
+func (e *Engine) rereadAfter(age time.Duration) time.Duration {
+	wait := min(max(age, time.Second), 10*time.Minute)
+	if left := e.cfg.UnreadableFor - age; left > 0 {
+		wait = min(wait, left)
+	}
+	return wait
 }
 
 func (in *inputs) later(t time.Time) {

@@ -29,7 +29,9 @@ func (b bells) ring() {
 // truth is in the tables; without a hint they are looked at every Config.Poll.
 func (e *Engine) Wake() {
 	e.bells.ring()
-	e.notice.ask()
+	if !e.db.SQLite && !e.cfg.Pooler {
+		e.notice.ask(e.hint)
+	}
 }
 
 // Run works until ctx ends: it matches mail, runs steps, sends and keeps
@@ -50,7 +52,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	busy.Go(func() { e.loop(ctx, "match", e.bells.match, e.st.MailIsDue, match.turn(ctx, hard, &busy)) })
 	busy.Go(func() { e.tidy(ctx) })
 	busy.Go(func() { e.listen(ctx) })
-	busy.Go(func() { e.notify(ctx) })
 
 	beating, rest := context.WithCancel(hard)
 	var heart sync.WaitGroup

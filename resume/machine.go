@@ -216,9 +216,14 @@ func (s state) cancel() state {
 	return s
 }
 
-// reopen leaves a terminal state, to wait without a deadline.
-func (s state) reopen(now time.Time) state {
-	s.Finish, s.Attempts, s.Error = false, 0, ""
+// reopen leaves a terminal state: to where an open send of the last step
+// stands, else to wait without a deadline.
+func (s state) reopen(now time.Time, open Status) state {
+	s.Finish, s.Attempts, s.Error, s.Wait = false, 0, "", 0
+	if open != "" {
+		s.Status = open
+		return s
+	}
 	return s.release(now)
 }
 

@@ -177,7 +177,10 @@ func (w *world) ops() map[string]func(*rapid.T) {
 				t.Skip("not due")
 			}
 			through := w.now.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "lag")))
-			next, _ := w.claim(w.now, through, time.Minute, 3)
+			next, ours := w.claim(w.now, through, time.Minute, 3)
+			if ours != (next.Gen > w.Gen) || ours != (next.Status == StatusRunning) {
+				t.Fatalf("claimed %v, but %+v became %+v", ours, w.state, next)
+			}
 			w.set(t, "claim", next)
 		},
 		"wait":   running(func(t *rapid.T) { w.set(t, "wait", w.commit(Wait(time.Hour), some(t), w.now)) }),
@@ -210,7 +213,7 @@ func (w *world) ops() map[string]func(*rapid.T) {
 			if !w.Status.Terminal() {
 				t.Skip("not over")
 			}
-			w.set(t, "reopen", w.reopen(w.now))
+			w.set(t, "reopen", w.reopen(w.now, ""))
 		},
 		"runNow": live(func(t *rapid.T) { w.set(t, "runNow", w.runNow(w.now)) }),
 	}

@@ -161,10 +161,18 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 		return err
 	}
 	if err := l.settled(ctx, m); err != nil { // too long: a person may know
-		l.review(m, ReasonSeveralCandidates, liveIDs(found))
+		l.review(m, reasonFor(found), liveIDs(found))
 		return ignore(err, errOpenLong)
 	}
 	return l.decide(ctx, m, found)
+}
+
+// reasonFor says why a person must choose.
+func reasonFor(found []*workflowRow) string {
+	if len(found) > 1 {
+		return ReasonSeveralCandidates
+	}
+	return ReasonNoCandidate
 }
 
 func liveIDs(found []*workflowRow) (ids []string) {
@@ -189,11 +197,8 @@ func (e *Engine) settledNow(ctx context.Context, m *mailRow) error {
 func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) error {
 	ids := liveIDs(found)
 	switch {
-	case len(found) == 0:
-		l.review(m, ReasonNoCandidate, nil)
-		return nil
-	case len(found) > 1:
-		l.review(m, ReasonSeveralCandidates, ids)
+	case len(found) != 1:
+		l.review(m, reasonFor(found), ids)
 		return nil
 	case len(ids) == 0:
 		l.review(m, ReasonLateReply, nil)
@@ -217,7 +222,7 @@ func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) e
 		return nil
 	}
 	l.input(m, w, matchedBySender, l.now)
-	return l.takeAlong(ctx, m.inbox, m.thread, w)
+	return l.takeAlong(ctx, m.inbox, m.thread, func(other *mailRow) { l.follow(other, w) })
 }
 
 // settled is errOpen while a send of the inbox that began before m arrived has

@@ -39,6 +39,7 @@ func (e *Engine) matchAbout(ctx context.Context, m *mailRow) error {
 		if m.place == placeUnplaced { // the provider's listing does not tell the state either
 			m.place, m.reason, m.workflow, m.run = placeSettled, "noted", s.workflow, s.run
 		}
+		m.due = l.now
 		l.mail = append(l.mail, m)
 		return l.applied(ctx, m, k)
 	})

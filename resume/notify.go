@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,15 +17,36 @@ import (
 
 const noticeEvery = 20 * time.Millisecond
 
-type notice struct{ asked chan struct{} }
+// notice sends the hints that were asked for, from a goroutine that lives only
+// while there are any: a process that merely starts workflows sends them too.
+type notice struct {
+	mu    sync.Mutex
+	asked bool
+	busy  bool
+}
 
-func newNotice() *notice { return &notice{asked: make(chan struct{}, 1)} }
-
-func (n *notice) ask() {
-	select {
-	case n.asked <- struct{}{}:
-	default:
+func (n *notice) ask(send func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = true
+	if n.busy {
+		return
 	}
+	n.busy = true
+	go func() {
+		for n.take() {
+			send()
+			time.Sleep(noticeEvery)
+		}
+	}()
+}
+
+func (n *notice) take() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.busy = n.asked
+	n.asked = false
+	return n.busy
 }
 
 func (e *Engine) channel() string {
@@ -31,21 +54,12 @@ func (e *Engine) channel() string {
 	return "replywake_" + hex.EncodeToString(sum[:8])
 }
 
-// notify sends the hints that Wake asked for.
-func (e *Engine) notify(ctx context.Context) {
-	if e.db.SQLite || e.cfg.Pooler {
-		return
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-e.notice.asked:
-		}
-		if _, err := e.db.Pool().Exec(ctx, "select pg_notify($1, $2)", e.channel(), e.owner); err != nil && ctx.Err() == nil {
-			e.log.DebugContext(ctx, "no hint could be sent", "error", err)
-		}
-		pause(ctx, noticeEvery)
+// hint tells other processes that there may be work.
+func (e *Engine) hint() {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 2*time.Second, errors.New("resume: the hint took too long"))
+	defer cancel()
+	if _, err := e.db.Pool().Exec(ctx, "select pg_notify($1, $2)", e.channel(), e.owner); err != nil {
+		e.log.DebugContext(ctx, "no hint could be sent", "error", err)
 	}
 }
 

@@ -3,7 +3,9 @@ package resume
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
 )
@@ -177,22 +179,49 @@ func (l *ledger) bindMail(ctx context.Context, m *mailRow, w *workflowRow, by st
 	case w.Status.Terminal():
 		return ErrTerminal
 	}
-	reason, candidates := m.reason, m.candidates
-	l.input(m, w, matchedByPerson, l.now.Add(l.e.cfg.Hold))
-	m.reason, m.candidates = reason, candidates // for Undo
-	if m.thread != "" && m.kind == events.KindReceived {
-		conflict, err := l.adopt(ctx, m.inbox, m.thread, w, matchedByPerson)
-		if err != nil {
-			return err
-		}
-		if conflict != "" {
-			l.record(w, "conflict", "thread "+m.thread+" stays with "+conflict)
-		}
-	}
 	m.decision, m.target = "bind", w.id
 	l.decided(m, "bound", "to "+w.id+" by "+by)
-	_, err := l.tx.Exec(ctx, l.e.st.MailDecide, m.id, m.decision, m.target, by)
-	return err
+	if _, err := l.tx.Exec(ctx, l.e.st.MailDecide, m.id, m.decision, m.target, by); err != nil {
+		return err
+	}
+	if m.kind == events.KindQueued {
+		return l.bindQueued(ctx, m, w)
+	}
+	hold := l.now.Add(l.e.cfg.Hold)
+	l.bound(m, w, hold)
+	if m.thread == "" || m.kind != events.KindReceived {
+		return nil
+	}
+	conflict, err := l.bind(ctx, m.inbox, m.thread, w, matchedByPerson)
+	if err != nil {
+		return err
+	}
+	if conflict != "" {
+		l.record(w, "conflict", "thread "+m.thread+" stays with "+conflict)
+		return nil
+	}
+	return l.takeAlong(ctx, m.inbox, m.thread, func(other *mailRow) { l.bound(other, w, hold) })
+}
+
+// bound places mail that a person gave to the workflow. Its reason stays, for
+// Undo.
+func (l *ledger) bound(m *mailRow, w *workflowRow, hold time.Time) {
+	reason, candidates := m.reason, m.candidates
+	l.input(m, w, matchedByPerson, hold)
+	m.reason, m.candidates = reason, candidates
+}
+
+// bindQueued: a person knows which held send a queued message is.
+func (l *ledger) bindQueued(ctx context.Context, m *mailRow, w *workflowRow) error {
+	s, err := oneOf(ctx, l.tx, scanSend, l.e.st.SendLock, l.e.cfg.Name, w.id, w.run, w.Step)
+	if err != nil {
+		return err
+	}
+	if s == nil || s.state != sendHeld {
+		return ErrNotFound
+	}
+	l.settle(m, "noted")
+	return l.acceptSend(ctx, s, client.Outcome{Message: m.message, Thread: m.thread, Approval: s.approval})
 }
 
 // unbind takes a bind back that no run has taken yet.
@@ -204,10 +233,27 @@ func (l *ledger) unbind(ctx context.Context, m *mailRow, by string) error {
 	if _, err := l.tx.Exec(ctx, l.e.st.ThreadDrop, l.e.cfg.Name, l.e.stream, m.inbox, m.thread, w.id); err != nil {
 		return err
 	}
-	w.state = w.takeAway(1, l.now)
+	along, err := rowsOf(ctx, l.tx, scanMail, l.e.st.MailAlong, l.e.cfg.Name, w.id, w.run, m.inbox, m.thread)
+	if err != nil {
+		return err
+	}
+	for _, other := range along {
+		l.unplace(other)
+	}
+	w.state = w.takeAway(1+int64(len(along)), l.now)
 	l.decided(m, "unbound", "from "+w.id+" by "+by)
-	l.review(m, m.reason, m.candidates)
+	l.unplace(m)
 	return l.undecide(ctx, m)
+}
+
+// unplace puts bound mail back where it was.
+func (l *ledger) unplace(m *mailRow) {
+	if m.reason != "" {
+		l.review(m, m.reason, m.candidates)
+		return
+	}
+	m.place, m.workflow, m.run, m.matchedBy, m.due = placeUnplaced, "", "", "", l.now
+	l.mail = append(l.mail, m)
 }
 
 func (l *ledger) undecide(ctx context.Context, m *mailRow) error {
@@ -294,10 +340,29 @@ func (e *Engine) Reopen(ctx context.Context, workflow, by string) error {
 		case !row.Status.Terminal():
 			return ErrNotOver
 		}
-		row.state = row.reopen(l.now)
+		open, err := l.openSend(ctx, row)
+		if err != nil {
+			return err
+		}
+		row.state = row.reopen(l.now, open)
 		l.record(row, "reopened", "by "+by)
 		return nil
 	})
+}
+
+// openSend is the status of a workflow whose last step's send has no outcome
+// yet; empty if it has one.
+func (l *ledger) openSend(ctx context.Context, w *workflowRow) (Status, error) {
+	s, err := oneOf(ctx, l.tx, scanSend, l.e.st.SendLock, l.e.cfg.Name, w.id, w.run, w.Step)
+	switch {
+	case err != nil || s == nil:
+		return "", err
+	case s.state == sendPlanned:
+		return StatusSending, nil
+	case s.state == sendHeld:
+		return StatusAwaitingApproval, nil
+	}
+	return "", nil
 }
 
 // change runs fn on a workflow under its lock.

@@ -175,7 +175,6 @@ func TestUndoOfABind(t *testing.T) {
 
 // A bind takes the thread's other mail along; its undo gives it back.
 func TestBindOfOneOfTwoMailsIsHeldAndUndoneWhole(t *testing.T) {
-	t.Skip("engine: takeAlong after a person's Bind is due at once, matched by thread, and Undo leaves it with the workflow")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		ctx := t.Context()

@@ -65,7 +65,6 @@ func TestLaggingMessageIsWaitedFor(t *testing.T) {
 }
 
 func TestUnreadableMessageHoldsBackTwoMinutes(t *testing.T) {
-	t.Skip("engine: an unreadable input is next tried after its own age again, so the workflow is held back up to 4 min")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})
@@ -95,7 +94,6 @@ func TestUnreadableMessageHoldsBackTwoMinutes(t *testing.T) {
 
 // The rest of the conversation does not wait two minutes again and again.
 func TestUnreadableMessageHoldsBackOthersThatComeLater(t *testing.T) {
-	t.Skip("engine: an unreadable input between two tries holds nothing back: the next mail is shown without it at once")
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})

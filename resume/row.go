@@ -94,7 +94,7 @@ func (m *mailRow) values() map[string]any {
 	candidates, _ := json.Marshal(m.candidates) // strings always marshal
 	return map[string]any{
 		"id": m.id, "place": m.place, "workflow": m.workflow, "run": m.run, "step": m.step, "matched_by": m.matchedBy, "proof": m.proof,
-		"reason": m.reason, "candidates": string(candidates), "due": m.due,
+		"reason": m.reason, "candidates": string(candidates), "due": m.due, "delivery": m.delivery,
 	}
 }
 

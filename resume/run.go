@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
 )
 
@@ -71,7 +73,11 @@ func (r *Run) History(ctx context.Context) ([]client.Message, error) {
 		}
 		all = append(all, messages)
 	}
-	return merge(all), nil
+	arrived, err := r.engine.arrivals(ctx, r.row)
+	if err != nil {
+		return nil, err
+	}
+	return merge(all, arrived), nil
 }
 
 // Body reads the content of a message of the history.
@@ -103,14 +109,40 @@ func (r *Run) InSQL(fn func(ctx context.Context, tx *sql.Tx) error) {
 	})
 }
 
-// merge merges lists that are each in order, by the messages' times; a message
-// without one stays behind the one before it.
-func merge(lists [][]client.Message) []client.Message {
+// arrivals are when messages of the workflow came or were planned, by ID: the
+// order to fall back on where the provider's listing has no times.
+func (e *Engine) arrivals(ctx context.Context, w *workflowRow) (map[string]time.Time, error) {
+	out := map[string]time.Time{}
+	inputs, err := rowsOf(ctx, e.db.Read(), scanMail, e.st.MailInputs, e.cfg.Name, w.id, w.run)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range inputs {
+		if m.kind == events.KindReceived {
+			out[m.message] = m.arrived
+		}
+	}
+	sends, err := rowsOf(ctx, e.db.Read(), scanSend, e.st.SendOf, e.cfg.Name, w.id, w.run)
+	for _, s := range sends {
+		out[s.message] = s.created
+	}
+	return out, err
+}
+
+// merge merges lists that are each in order, by the messages' own times, else
+// by arrival; a message with neither stays behind the one before it.
+func merge(lists [][]client.Message, arrived map[string]time.Time) []client.Message {
+	at := func(m client.Message) time.Time {
+		if m.At.IsZero() {
+			return arrived[m.ID]
+		}
+		return m.At
+	}
 	var out []client.Message
 	for {
 		next := -1
 		for i, l := range lists {
-			if len(l) > 0 && (next < 0 || l[0].At.Before(lists[next][0].At)) {
+			if len(l) > 0 && (next < 0 || at(l[0]).Before(at(lists[next][0]))) {
 				next = i
 			}
 		}

@@ -172,8 +172,12 @@ func (l *ledger) acceptSend(ctx context.Context, s *sendRow, out client.Outcome)
 	if err := l.settleSend(ctx, s, sendAccepted, out, ""); err != nil {
 		return err
 	}
-	if w.run != s.run { // the ID was started anew: this send is history
-		return nil
+	if w.run != s.run { // the ID was started anew; replies to this are late
+		earlier := &workflowRow{id: s.workflow, run: s.run, state: state{Status: StatusCanceled, Step: s.step}}
+		if out.Thread != "" {
+			_, err = l.adopt(ctx, s.inbox, out.Thread, earlier, matchedBySend)
+		}
+		return err
 	}
 	l.record(w, "sent", out.Message+" in "+out.Thread)
 	var conflict string
@@ -209,6 +213,9 @@ func (l *ledger) noteAbout(ctx context.Context, inbox, message string) error {
 			continue
 		}
 		l.placeAbout(m, sent[address{inbox, message}])
+		if m.place != placeUnplaced {
+			m.due = l.now
+		}
 		l.mail = append(l.mail, m)
 		if err := l.applied(ctx, m, known{}); err != nil {
 			return err

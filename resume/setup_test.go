@@ -364,7 +364,9 @@ func (r *rig) exec(query string) {
 	if r.pool != nil {
 		_, err = r.pool.Exec(context.Background(), r.sql(query))
 	} else {
-		_, err = r.db.ExecContext(context.Background(), r.sql(query))
+		for _, err = r.db.ExecContext(context.Background(), r.sql(query)); err != nil && strings.Contains(err.Error(), "locked"); {
+			_, err = r.db.ExecContext(context.Background(), r.sql(query)) // the engine writes
+		}
 	}
 	require.NoError(r.t, err)
 }

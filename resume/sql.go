@@ -47,6 +47,7 @@ type statements struct {
 	MailTell     string
 	MailPlace    string
 	MailRetry    string
+	MailUnread   string
 	MailWait     string
 	MailUnplaced string
 	MailPending  string
@@ -57,6 +58,7 @@ type statements struct {
 	MailDecide   string
 	MailRelease  string
 	MailReview   string
+	MailAlong    string
 	MailInputs   string
 	MailAbout    string
 
@@ -84,6 +86,7 @@ type statements struct {
 	PruneBodies     string
 	PruneUnclaimed  string
 	PruneHistory    string
+	PruneSignals    string
 	PruneSends      string
 	PruneWorkflows  string
 	ForgetLive      string
@@ -171,11 +174,13 @@ func newStatements(d sqldb.Dialect) statements {
 		MailTell: `insert into {s}mail (engine, stream, event_id, kind, inbox, place, workflow, run, step, matched_by, reason, data, due, arrived_at)
 			values ($1, $2, $3, $4, $5, 'input', $6, $7, $8, $9, $10, $11, {now}, {now}) on conflict do nothing`,
 		MailPlace: `update {s}mail as m set place = r.place, workflow = r.workflow, run = r.run, step = r.step, matched_by = r.matched_by,
-				proof = r.proof, reason = r.reason, candidates = r.candidates, due = coalesce({time r.due}, m.due)
+				proof = r.proof, reason = r.reason, candidates = r.candidates, delivery = r.delivery, due = coalesce({time r.due}, m.due),
+				attempts = case when m.place = 'unplaced' and r.place <> 'unplaced' then 0 else m.attempts end
 			from {rows $1 id bigint, place text, workflow text, run text, step bigint, matched_by text, proof text, reason text,
-				candidates text, due bigint} as r where m.id = r.id`,
-		MailWait:  `update {s}mail set due = {after $2}, attempts = attempts - 1 where id = $1 and place = 'unplaced'`,
-		MailRetry: `update {s}mail set due = {after $2} where id = $1 and place in ('unplaced', 'input')`,
+				candidates text, delivery text, due bigint} as r where m.id = r.id`,
+		MailWait:   `update {s}mail set due = {after $2}, attempts = attempts - 1 where id = $1 and place = 'unplaced'`,
+		MailUnread: `update {s}mail set due = {after $2}, attempts = attempts + 1 where id = $1 and place = 'input' and consumed_by is null`,
+		MailRetry:  `update {s}mail set due = {after $2} where id = $1 and place in ('unplaced', 'input')`,
 		MailUnplaced: `with c as materialized (select m.id as found from {s}mail as m where m.engine = $1 and m.place = 'unplaced' and m.due <= {now}
 				order by m.due limit $2 {skip})
 			update {s}mail as m set due = {after $3}, attempts = m.attempts + 1 from c where m.id = c.found returning ` + returning(mailColumns),
@@ -189,6 +194,8 @@ func newStatements(d sqldb.Dialect) statements {
 		MailUndecide: `update {s}mail set decision = '', target = '', decided_by = '', decided_at = null where id = $1`,
 		MailRelease: `update {s}mail set due = {now} where engine = $1 and workflow = $2 and run = $3
 			and place = 'input' and consumed_by is null`,
+		MailAlong: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.inbox = $4 and m.thread = $5
+			and m.place = 'input' and m.consumed_by is null and m.matched_by = 'person' and m.decision = '' order by m.id {lock}`,
 		MailReview: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.place = 'review' and m.id > $2 order by m.id limit $3`,
 		MailInputs: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.place = 'input'
 			order by m.consumed_by is null, m.consumed_by, m.position, m.id`,
@@ -236,15 +243,19 @@ func newStatements(d sqldb.Dialect) statements {
 			and created_at < {after $2}`,
 		PruneUnclaimed: `update {s}mail set place = 'settled', reason = 'expired' where id in (select m.id from {s}mail as m where m.engine = $1
 			and m.place = 'review' and m.candidates = '[]' and m.arrived_at < {after $2} order by m.arrived_at limit $3)`,
-		PruneSends: `update {s}sends set body = null, subject = '', recipients = '[]', counterparty = '' where engine = $1 and state <> 'planned' and counterparty <> ''
-			and created_at < {after $2} and not exists (select 1 from {s}workflows as w where w.engine = $1 and w.id = workflow)`,
+		PruneSends: `update {s}sends as o set body = null, subject = '', recipients = '[]', counterparty = '' where o.engine = $1 and o.state <> 'planned'
+			and o.counterparty <> '' and o.created_at < {after $2} and not exists (select 1 from {s}workflows as w where w.engine = $1
+			and w.id = o.workflow and w.run = o.run and (w.finished_at is null or w.finished_at >= {after $2}))`,
+		PruneSignals: `update {s}mail as m set data = null where m.engine = $1 and m.data is not null and m.arrived_at < {after $2}
+			and not exists (select 1 from {s}workflows as w where w.engine = $1 and w.id = m.workflow and w.run = m.run
+			and (w.finished_at is null or w.finished_at >= {after $2}))`,
 		PruneHistory: `delete from {s}history where id in (select h.id from {s}history as h join {s}workflows as w
 			on w.engine = h.engine and w.id = h.workflow where h.engine = $1 and w.finished_at < {after $2} limit $3)`,
 		PruneWorkflows: `delete from {s}workflows where engine = $1 and id in (select w.id from {s}workflows as w where w.engine = $1
 			and w.finished_at < {after $2} and not exists (select 1 from {s}history as h where h.engine = w.engine and h.workflow = w.id)
 			order by w.finished_at limit $3)`,
 
-		ForgetLive: `select count(*) from {s}workflows as w where w.engine = $1 and w.counterparty = $2 and w.finished_at is null`,
+		ForgetLive:  `select count(*) from {s}workflows as w where w.engine = $1 and w.counterparty = $2 and w.finished_at is null`,
 		ForgetSends: `update {s}sends set body = null, subject = '', recipients = '[]', counterparty = '' where engine = $1 and counterparty = $2`,
 		ForgetMail: `update {s}mail set data = null where engine = $1 and run in
 			(select w.run from {s}workflows as w where w.engine = $1 and w.counterparty = $2

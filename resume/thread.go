@@ -3,6 +3,7 @@ package resume
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/replywake/replywake/internal/sqldb"
 )
@@ -18,34 +19,31 @@ func (l *ledger) adopt(ctx context.Context, inbox, thread string, w *workflowRow
 	if err != nil || conflict != "" {
 		return conflict, err
 	}
-	return "", l.takeAlong(ctx, inbox, thread, w)
+	return "", l.takeAlong(ctx, inbox, thread, func(m *mailRow) { l.follow(m, w) })
 }
 
 // takeAlong places a bound thread's unplaced mail, and what is in review and
-// no person has decided.
-func (l *ledger) takeAlong(ctx context.Context, inbox, thread string, w *workflowRow) error {
+// no person has decided, each row once.
+func (l *ledger) takeAlong(ctx context.Context, inbox, thread string, place func(*mailRow)) error {
 	waiting, err := rowsOf(ctx, l.tx, scanMail, l.e.st.ThreadMail, l.e.cfg.Name, l.e.stream, inbox, thread)
 	if err != nil {
 		return err
 	}
 	for _, m := range waiting {
-		l.placeFound(m, w, matchedByThread)
+		if !slices.ContainsFunc(l.mail, func(other *mailRow) bool { return other.id == m.id }) {
+			place(m)
+		}
 	}
 	return nil
 }
 
-// placeFound places mail whose workflow has been found, once.
-func (l *ledger) placeFound(m *mailRow, w *workflowRow, matchedBy string) {
-	for _, other := range l.mail {
-		if other.id == m.id {
-			return
-		}
-	}
+// follow places mail with the owner of its thread.
+func (l *ledger) follow(m *mailRow, w *workflowRow) {
 	if w.Status.Terminal() {
 		l.review(m, ReasonLateReply, nil)
 		return
 	}
-	l.input(m, w, matchedBy, l.now)
+	l.input(m, w, matchedByThread, l.now)
 }
 
 // bind makes the workflow the thread's owner: the only writer of thread rows

@@ -33,9 +33,10 @@ func (e *Engine) tidyOnce(ctx context.Context) error {
 	}{
 		{e.st.PruneBodies, []any{e.cfg.Name, -e.cfg.ReplayWindow}},
 		{e.st.PruneUnclaimed, []any{e.cfg.Name, -unclaimedFor, tidyBatch}},
+		{e.st.PruneSignals, []any{e.cfg.Name, -e.cfg.Retain}},
+		{e.st.PruneSends, []any{e.cfg.Name, -e.cfg.Retain}},
 		{e.st.PruneHistory, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
 		{e.st.PruneWorkflows, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
-		{e.st.PruneSends, []any{e.cfg.Name, -e.cfg.Retain}},
 	} {
 		if err := e.exec(ctx, job.query, job.args...); err != nil {
 			return err

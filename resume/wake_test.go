@@ -63,7 +63,6 @@ func TestHintOfAnotherProcessWakesThisOne(t *testing.T) {
 
 // The web process only starts workflows; another one works.
 func TestHintOfAProcessThatDoesNotRun(t *testing.T) {
-	t.Skip("engine: only Run sends the hints that Wake asks for; a process that merely starts workflows or has a door sends none")
 	t.Parallel()
 	r := alone(t, testdb.Database(t), nil, resume.Config{Poll: time.Hour}, 8)
 	worked := make(chan struct{})

@@ -202,7 +202,7 @@ func (e *Engine) call(ctx context.Context, run *Run) (next Next, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.log.ErrorContext(ctx, "the step panicked", "workflow", run.ID, "step", run.Step, "stack", string(debug.Stack()))
-			err = fmt.Errorf("%w: the step panicked", Err)
+			err = &stepError{fmt.Errorf("%w: the step panicked", Err)}
 		}
 	}()
 	next, err = e.step(ctx, run)
@@ -212,8 +212,17 @@ func (e *Engine) call(ctx context.Context, run *Run) (next Next, err error) {
 	if err == nil {
 		err = next.check()
 	}
+	if err != nil {
+		err = &stepError{err}
+	}
 	return next, err
 }
+
+// stepError: the step itself failed, whatever the error looks like.
+type stepError struct{ err error }
+
+func (s *stepError) Error() string { return s.err.Error() }
+func (s *stepError) Unwrap() error { return s.err }
 
 // fenced locks the workflow in the run's own generation: ErrLeaseLost if
 // another worker has claimed it since.
@@ -262,7 +271,7 @@ func (l *ledger) commit(ctx context.Context, run *Run, next Next, saved []byte, 
 		return errOutrun
 	}
 	if next.send != nil {
-		if conflict, err := l.conflicts(ctx, run, w, next.send.ReplyTo); err != nil || conflict {
+		if err := l.conflicts(ctx, run, w, next.send.ReplyTo); err != nil {
 			return err
 		}
 		if err := l.plan(ctx, w, next, len(run.Replies()) > 0); err != nil {
@@ -288,31 +297,39 @@ func (l *ledger) commit(ctx context.Context, run *Run, next Next, saved []byte, 
 	return nil
 }
 
-// conflicts tells the step, before anything leaves, that the thread it wants
-// to answer in belongs to another live workflow. Nothing else is stored then:
-// the step runs again with that input beside the others.
-func (l *ledger) conflicts(ctx context.Context, run *Run, w *workflowRow, replyTo string) (bool, error) {
+// conflicts finds out, before anything leaves, that the thread the step wants
+// to answer in belongs to another live workflow.
+func (l *ledger) conflicts(ctx context.Context, run *Run, w *workflowRow, replyTo string) error {
 	thread := run.threadOf(replyTo)
 	if thread == "" {
-		return false, nil
+		return nil
 	}
 	o, err := l.owner(ctx, run.Inbox, thread)
 	if err != nil || o.workflow == "" || o.workflow == w.id {
-		return false, err
+		return err
 	}
 	other, err := l.one(ctx, o.workflow)
 	if err != nil || !other.live(o.run) {
-		return false, err
+		return err
 	}
+	return &conflictError{thread: thread, owner: other.id}
+}
+
+// conflictError: nothing of the run is stored. The step runs again with an
+// input that says so beside the others.
+type conflictError struct{ thread, owner string }
+
+func (c *conflictError) Error() string { return "the thread belongs to workflow " + c.owner }
+
+func (l *ledger) tellConflict(ctx context.Context, w *workflowRow, c *conflictError) error {
 	m := &mailRow{
-		kind: kindSendError, eventID: fmt.Sprintf("conflict:%s-%d:%s", w.run, w.Step+1, thread), inbox: w.inbox,
-		reason: "the thread belongs to workflow " + other.id,
+		kind: kindSendError, eventID: fmt.Sprintf("conflict:%s-%d:%s", w.run, w.Step+1, c.thread), inbox: w.inbox, reason: c.Error(),
 	}
 	if err := l.tell(ctx, w, m, matchedByEngine); err != nil {
-		return false, err
+		return err
 	}
 	w.state = w.release(l.now)
-	return true, nil
+	return nil
 }
 
 // threadOf is the thread of a message the run has read; empty if it has not.
@@ -397,7 +414,10 @@ func (e *Engine) failRun(ctx context.Context, w *workflowRow, cause error) error
 		if err != nil {
 			return err
 		}
-		if _, ok := errors.AsType[*serviceError](cause); ok || sqldb.IsUnavailable(cause) {
+		if c, ok := errors.AsType[*conflictError](cause); ok {
+			return l.tellConflict(ctx, row, c)
+		}
+		if isOutage(cause) {
 			row.state = row.stall(reasonOf(cause), l.now, e.backoff(e.readBase(), row.Stalls+1, cause))
 			return nil
 		}
@@ -405,6 +425,16 @@ func (e *Engine) failRun(ctx context.Context, w *workflowRow, cause error) error
 		l.record(row, "failed", "")
 		return nil
 	})
+}
+
+// isOutage says whether the provider or the database, not the step, is the
+// trouble.
+func isOutage(err error) bool {
+	if _, ok := errors.AsType[*stepError](err); ok {
+		return false
+	}
+	_, service := errors.AsType[*serviceError](err)
+	return service || sqldb.IsUnavailable(err)
 }
 
 // errorText is what is kept of a step's error for a person.
