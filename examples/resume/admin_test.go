@@ -53,7 +53,7 @@ func newHouse(t *testing.T, database string) *house {
 	log := testLog(t)
 	provider, err := efa.New(efa.Config{BaseURL: h.srv.URL(), Project: h.srv.Project(), Key: h.srv.Key()})
 	require.NoError(t, err)
-	h.db, err = openStore(database)
+	h.db, err = openStore(t.Context(), database)
 	require.NoError(t, err)
 	t.Cleanup(h.db.close)
 	h.eng, err = h.db.engine(provider, step, resume.Config{

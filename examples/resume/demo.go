@@ -42,7 +42,7 @@ func demo(out io.Writer) int {
 	clean, err := demonstrate(ctx, out)
 	switch {
 	case err != nil:
-		fmt.Fprintf(out, "\nThe demonstration did not come to its end: %v\n", err)
+		_, _ = fmt.Fprintf(out, "\nThe demonstration did not come to its end: %v\n", err)
 		return 1
 	case !clean:
 		return 1
@@ -55,8 +55,8 @@ func demonstrate(ctx context.Context, out io.Writer) (clean bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(dir)
-	provider, err := efatest.Start(efatest.Config{Speed: 20})
+	defer func() { _ = os.RemoveAll(dir) }()
+	provider, err := efatest.Start(efatest.Config{Speed: 20}) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return false, err
 	}
@@ -65,7 +65,7 @@ func demonstrate(ctx context.Context, out io.Writer) (clean bool, err error) {
 		provider: provider, scenes: map[string]*scene{}, began: time.Now(),
 		out: out, received: map[string]string{},
 	}
-	if d.service, err = newService(provider, filepath.Join(dir, "replywake.db")); err != nil {
+	if d.service, err = newService(ctx, provider, filepath.Join(dir, "replywake.db")); err != nil {
 		return false, err
 	}
 	defer d.service.kill()
@@ -83,7 +83,7 @@ func (d *demonstration) play(ctx context.Context) error {
 	if err := d.service.start(ctx); err != nil {
 		return err
 	}
-	d.provider.Webhook(d.service.url+"/hooks/efa", efatest.MessageReceived)
+	d.provider.Webhook(d.service.url+"/hooks/efa", efatest.MessageReceived) //nolint:contextcheck // it delivers until Close
 	d.print("Replywake, a demonstration. An agent asks by e-mail, stops, and goes on when the answer comes.\n\n"+
 		"  provider  %s, a fake of Email for Agents in this process\n"+
 		"  service   %s, this program as process %d, with its EFA_ variables set and SQLite in a temporary file\n\n",
@@ -178,7 +178,7 @@ func (d *demonstration) say(who, format string, args ...any) {
 func (d *demonstration) print(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fmt.Fprintf(d.out, format, args...)
+	_, _ = fmt.Fprintf(d.out, format, args...)
 }
 
 func pause(ctx context.Context, t time.Duration) error {

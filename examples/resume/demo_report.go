@@ -27,10 +27,10 @@ func (d *demonstration) report(ctx context.Context) (clean bool, err error) {
 	counts := d.count()
 	d.print("\nCounted at the provider, not by the service:\n\n")
 	t := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "  workflow\treceived\twoken\tsent\t")
+	_, _ = fmt.Fprintln(t, "  workflow\treceived\twoken\tsent\t")
 	for _, s := range all {
 		c := counts.of(s.request.ID)
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t\n", s.request.ID, c.received, c.woken, c.sent)
+		_, _ = fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t\n", s.request.ID, c.received, c.woken, c.sent)
 	}
 	if err := t.Flush(); err != nil {
 		return false, err

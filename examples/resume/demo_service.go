@@ -31,9 +31,9 @@ type service struct {
 	done chan struct{} // closed when cmd has ended
 }
 
-func newService(provider *efatest.Server, database string) (*service, error) {
-	listen, err1 := freeAddress()
-	admin, err2 := freeAddress()
+func newService(ctx context.Context, provider *efatest.Server, database string) (*service, error) {
+	listen, err1 := freeAddress(ctx)
+	admin, err2 := freeAddress(ctx)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -61,11 +61,11 @@ func newService(provider *efatest.Server, database string) (*service, error) {
 
 // freeAddress stays below the ports that outgoing connections get, so that it
 // is still free after a kill.
-func freeAddress() (string, error) {
+func freeAddress(ctx context.Context) (string, error) {
 	var err error
 	for range 50 {
 		var l net.Listener
-		l, err = new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		l, err = new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
 		if err == nil {
 			return l.Addr().String(), l.Close()
 		}
@@ -98,7 +98,7 @@ func (s *service) run() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(program)
+	cmd := exec.Command(program) //nolint:gosec,noctx // this program itself; killed by us
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, &s.log, &s.log
 	done := make(chan struct{})
 	s.mu.Lock()
@@ -117,7 +117,7 @@ func (s *service) run() error {
 // restart is what a supervisor does.
 func (s *service) restart() {
 	if err := s.run(); err != nil {
-		fmt.Fprintln(&s.log, err)
+		_, _ = fmt.Fprintln(&s.log, err)
 	}
 }
 

@@ -55,7 +55,7 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	db, err := openStore(cfg.Database)
+	db, err := openStore(ctx, cfg.Database)
 	if err != nil {
 		return err
 	}

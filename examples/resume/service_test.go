@@ -51,28 +51,33 @@ func TestDoor(t *testing.T) {
 	genuine := fmt.Sprintf(other, "1", "message.received", "ibx_other")
 	now := time.Now()
 
-	t.Run("other routes", func(t *testing.T) {
+	// Other routes
+	{
 		for path, want := range map[string]int{
 			"/hooks/efa": 405, "/healthz": 200, "/readyz": 200,
 			"/": 404, "/hooks": 404, "/hooks/efa/": 404, "//hooks/efa": 404, "/unmatched": 404, "/metrics": 404, "/review/": 404, "/workflows/x": 404,
 		} {
 			require.Equal(t, want, p.status(path), path)
 		}
-	})
-	t.Run("genuine, of a foreign inbox, twice", func(t *testing.T) {
+	}
+	// Genuine, of a foreign inbox, twice
+	{
 		require.Equal(t, 204, p.push(srv, "evt_1", now, genuine))
 		require.Equal(t, 204, p.push(srv, "evt_1", now, genuine))
-	})
-	t.Run("of a type nobody knows", func(t *testing.T) {
+	}
+	// Of a type nobody knows
+	{
 		require.Equal(t, 204, p.push(srv, "evt_2", now, fmt.Sprintf(other, "2", "message.folded", srv.Inbox())))
-	})
-	t.Run("edges of the tolerance", func(t *testing.T) {
+	}
+	// Edges of the tolerance
+	{
 		require.Equal(t, 204, p.push(srv, "evt_1", now.Add(-4*time.Minute), genuine))
 		require.Equal(t, 204, p.push(srv, "evt_1", now.Add(4*time.Minute), genuine))
 		require.Equal(t, 400, p.push(srv, "evt_1", now.Add(-6*time.Minute), genuine))
 		require.Equal(t, 400, p.push(srv, "evt_1", now.Add(6*time.Minute), genuine))
-	})
-	t.Run("forged", func(t *testing.T) {
+	}
+	// Forged
+	{
 		header, err := verify.Sign(verify.RawSecret(secretBefore), "evt_3", now, []byte(genuine))
 		require.NoError(t, err)
 		require.Equal(t, 400, p.post(header, strings.NewReader(genuine)))
@@ -82,17 +87,19 @@ func TestDoor(t *testing.T) {
 		header.Set("webhook-id", "evt_4")
 		require.Equal(t, 400, p.post(header, strings.NewReader(genuine)))
 		require.Equal(t, 400, p.post(http.Header{}, strings.NewReader(genuine)))
-	})
-	t.Run("too large", func(t *testing.T) {
+	}
+	// Too large
+	{
 		require.Equal(t, 413, p.push(srv, "evt_5", now, `{"id":"evt_5","x":"`+strings.Repeat("x", verify.DefaultMaxBody)+`"}`))
-	})
-	t.Run("genuine and not an event", func(t *testing.T) {
+	}
+	// Genuine and not an event
+	{
 		for range 10 { // a newer version may read it
 			require.Equal(t, 500, p.push(srv, "evt_6", now, "no JSON"))
 		}
 		require.Equal(t, 204, p.push(srv, "evt_6", now, "no JSON"), "it does not come for ever")
 		require.Equal(t, 500, p.push(srv, "evt_7", now, genuine), "another ID than its delivery's")
-	})
+	}
 	require.Empty(t, p.unmatched(), "none of this is anybody's mail")
 	require.Empty(t, srv.Sends())
 }

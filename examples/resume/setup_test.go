@@ -62,9 +62,9 @@ type process struct {
 // started yet.
 func newProcess(t *testing.T, srv *efatest.Server, database string, env ...string) *process {
 	t.Helper()
-	listen, err := freeAddress()
+	listen, err := freeAddress(t.Context())
 	require.NoError(t, err)
-	admin, err := freeAddress()
+	admin, err := freeAddress(t.Context())
 	require.NoError(t, err)
 	p := &process{t: t, url: "http://" + listen, admin: "http://" + admin}
 	p.env = append(cleanEnv(),

@@ -33,11 +33,11 @@ type store interface {
 	close()
 }
 
-func openStore(databaseURL string) (store, error) {
+func openStore(ctx context.Context, databaseURL string) (store, error) {
 	if path, lite := strings.CutPrefix(databaseURL, "sqlite:"); lite {
 		return openSQLite(path)
 	}
-	return openPostgres(databaseURL)
+	return openPostgres(ctx, databaseURL)
 }
 
 const databasePatience = time.Minute
@@ -70,7 +70,7 @@ type postgres struct {
 	once onlyNew
 }
 
-func openPostgres(databaseURL string) (*postgres, error) {
+func openPostgres(ctx context.Context, databaseURL string) (*postgres, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func openPostgres(databaseURL string) (*postgres, error) {
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), cfg) // connects when it is needed
+	pool, err := pgxpool.NewWithConfig(ctx, cfg) // connects when it is needed
 	return &postgres{pool: pool, once: newOnlyNew()}, err
 }
 
