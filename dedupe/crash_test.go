@@ -102,7 +102,11 @@ func (l *life) run(ctx context.Context) error {
 func TestCrashAtEveryStatement(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
-		for k := 1; ; k++ {
+		step := 1
+		if raceDetector {
+			step = 5
+		}
+		for k := 1; ; k += step {
 			l := &life{s: s, name: fmt.Sprintf("life%d", k)}
 			ctx, crashed := crashing(t.Context(), k)
 			err := l.run(ctx)
