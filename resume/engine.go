@@ -141,7 +141,9 @@ func (e *PostgresEngine) Start(ctx context.Context, tx pgx.Tx, s Start) (string,
 // Start begins a workflow in the caller's transaction, or in one of its own if
 // tx is nil, and returns its ID. See [Start] for the fields. An ID that a live
 // workflow has is [ErrExists]; one that a finished workflow had begins a new
-// run. Call Wake after committing a transaction of yours.
+// run. Call Wake after committing a transaction of yours; begin it with a write,
+// or open the database with immediate transactions, or SQLite may refuse the
+// write that follows a read (SQLITE_BUSY).
 func (e *SQLiteEngine) Start(ctx context.Context, tx *sql.Tx, s Start) (string, error) {
 	if tx == nil {
 		return e.startAlone(ctx, s)
@@ -186,17 +188,17 @@ func (e *Engine) signalAlone(ctx context.Context, workflow, id string, data []by
 	return err
 }
 
-// Ready is nil if the schema is current and the provider accepts the
-// credential.
+// Ready is nil if the database answers, its schema is current ([ErrSchema]) and
+// the provider accepts the credential ([ErrRefused]).
 func (e *Engine) Ready(ctx context.Context) error {
 	current, err := schema.Current(ctx, e.db)
 	switch {
 	case err != nil:
 		return fmt.Errorf("resume: database: %w", err)
 	case !current:
-		return errors.New("resume: the schema is not current: call Migrate")
+		return ErrSchema
 	case e.refuse.Load() != 0:
-		return errors.New("resume: the provider refuses the credential")
+		return ErrRefused
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ var (
 	ErrInbox      = fmt.Errorf("%w: not an inbox of this engine", Err)
 	ErrStream     = fmt.Errorf("%w: an event of another stream", Err)
 	ErrTooLate    = fmt.Errorf("%w: too late to undo", Err)
+	ErrSchema     = fmt.Errorf("%w: the schema is not current: call Migrate", Err)
+	ErrRefused    = fmt.Errorf("%w: the provider refuses the credential", Err)
 	ErrStopped    = fmt.Errorf("%w: the engine stops", Err)
 	ErrLeaseLost  = fmt.Errorf("%w: another worker has the workflow", Err)
 	errOutrun     = fmt.Errorf("%w: an input came while the deadline's run was working", Err)

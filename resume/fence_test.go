@@ -210,7 +210,7 @@ func TestShutdownLetsARunningStepEnd(t *testing.T) {
 func TestHeartbeatKeepsALongStep(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
-		r := open(listens, resume.Config{Lease: 2 * time.Second})
+		r := open(listens, resume.Config{Lease: 8 * time.Second})
 		r.ask("w1", supplier)
 		require.NoError(t, r.signal("w1", "s", ""))
 		working, end := make(chan struct{}), make(chan struct{})
@@ -234,7 +234,7 @@ func TestHeartbeatKeepsALongStep(t *testing.T) {
 func TestLostLeaseStopsTheStep(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
-		r := open(listens, resume.Config{Lease: 2 * time.Second})
+		r := open(listens, resume.Config{Lease: 8 * time.Second})
 		r.ask("w1", supplier)
 		require.NoError(t, r.signal("w1", "s", ""))
 		working, told := make(chan struct{}), make(chan error, 1)

@@ -66,7 +66,7 @@ func TestJoinedWritesRollBackWithTheRun(t *testing.T) {
 			return resume.Send(client.Outgoing{To: []string{"no address"}, Subject: "x", Text: "y"}), nil // cannot be planned
 		})
 		r.start(resume.Start{ID: "w1", Counterparty: supplier})
-		r.rest()
+		r.once(resume.JobWork)
 		require.Zero(t, r.orders())
 		require.Equal(t, int64(1), r.workflow("w1").Attempts)
 
@@ -75,7 +75,7 @@ func TestJoinedWritesRollBackWithTheRun(t *testing.T) {
 			return resume.Send(client.Outgoing{To: []string{supplier}, Subject: "x", Text: "y"}).Save("sold"), nil
 		})
 		r.jump(time.Hour)
-		r.rest()
+		r.once(resume.JobWork)
 		require.Zero(t, r.orders())
 		w := r.workflow("w1")
 		require.Equal(t, int64(2), w.Attempts, "its error is the run's")

@@ -68,7 +68,8 @@ func (e *Engine) candidatesOf(ctx context.Context, m *mailRow) ([]Candidate, err
 // Bind gives mail to a workflow, and its thread too. The workflow runs after
 // Config.Hold, so that [Engine.Undo] is real. The same again is fine; mail
 // that somebody handled otherwise is a [*HandledError], a workflow that is
-// over [ErrTerminal], one unknown [ErrNotFound]. by names the person.
+// over [ErrTerminal], one unknown [ErrNotFound]. by names the person. The event
+// may be any that told of the message.
 //
 // Messages that the engine settled by itself (a policy, an echo, a delivery
 // notice) can be bound too.
@@ -155,7 +156,7 @@ func (e *Engine) decide(ctx context.Context, eventID, workflow string, fn func(*
 		if err := l.lock(ctx, workflow, m.target); err != nil {
 			return err
 		}
-		if m, err = oneOf(ctx, l.tx, scanMail, e.st.MailByEvent, e.cfg.Name, eventID); err != nil {
+		if m, err = oneOf(ctx, l.tx, scanMail, e.st.MailByEvent, e.cfg.Name, m.eventID); err != nil {
 			return err
 		}
 		return fn(l, m, l.workflows[workflow])
@@ -166,10 +167,12 @@ func (e *Engine) decide(ctx context.Context, eventID, workflow string, fn func(*
 	return err
 }
 
-// bindable: in the queue, or a message that the engine settled by a verdict of
-// its own that a person may know better.
+// bindable: in the queue, or a message that nobody has decided on: one that the
+// matcher has not placed yet, or that the engine settled by a verdict of its
+// own. A person may know better.
 func bindable(m *mailRow) bool {
-	return m.place == placeReview || m.place == placeSettled && m.kind == events.KindReceived && !m.alias && m.decision == ""
+	undecided := m.kind == events.KindReceived && m.decision == ""
+	return m.place == placeReview || undecided && (m.place == placeUnplaced || m.place == placeSettled)
 }
 
 func (l *ledger) bindMail(ctx context.Context, m *mailRow, w *workflowRow, by string) error {

@@ -17,6 +17,9 @@ import (
 // for either.
 func ambiguous(t *testing.T, open opener, cfg resume.Config) (*rig, efatest.Received) {
 	t.Helper()
+	if cfg.Hold == 0 {
+		cfg.Hold = 10 * time.Minute // far beyond what a slow machine needs
+	}
 	r := open(listens, cfg)
 	r.ask("w1", supplier)
 	r.ask("w2", supplier)
@@ -95,7 +98,7 @@ func TestBindIsHeldThenRuns(t *testing.T) {
 		require.Empty(t, r.queue())
 		r.rest()
 		require.Empty(t, r.runs(), "held, so that undo is real")
-		r.jump(11 * time.Second)
+		r.jump(11 * time.Minute)
 		r.rest()
 		run := r.last(1)
 		require.Equal(t, "w2", run.ID)
@@ -160,7 +163,7 @@ func TestUndoOfABind(t *testing.T) {
 		require.NoError(t, r.eng.Undo(ctx, in.EventID, "ann"))
 		require.NoError(t, r.eng.Undo(ctx, in.EventID, "ann"), "the same again is fine")
 		require.Equal(t, before, r.queued(), "as before")
-		r.jump(time.Minute)
+		r.jump(time.Hour)
 		r.rest()
 		require.Empty(t, r.runs())
 		require.Equal(t, resume.StatusWaiting, r.status("w2"))
@@ -201,7 +204,7 @@ func TestRebindMovesMailAndThread(t *testing.T) {
 		require.NoError(t, r.eng.Rebind(ctx, in.EventID, "w2", "bob"))
 		require.NoError(t, r.eng.Rebind(ctx, in.EventID, "w2", "bob"), "the same again is fine")
 		require.Zero(t, r.workflow("w1").Pending)
-		r.jump(11 * time.Second)
+		r.jump(11 * time.Minute)
 		next := r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: in.MessageID, Text: "2"})
 		r.rest()
 		run := r.last(1)
@@ -306,7 +309,7 @@ func TestSettledMailCanBeBound(t *testing.T) {
 		require.Empty(t, r.runs())
 		require.Empty(t, r.queue())
 		require.NoError(t, r.eng.Bind(ctx, in.EventID, "w1", "ann"))
-		r.jump(11 * time.Second)
+		r.jump(11 * time.Minute)
 		r.rest()
 		require.Equal(t, []string{in.MessageID}, messages(r.last(1)))
 		require.Equal(t, resume.StatusWaiting, r.status("w1"))

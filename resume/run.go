@@ -41,9 +41,9 @@ type Run struct {
 }
 
 // Unmarshal reads the saved state into v, which stays as it is if none was
-// saved yet.
+// saved yet, or if the Run was made by hand.
 func (r *Run) Unmarshal(v any) error {
-	if len(r.row.saved) == 0 {
+	if r.row == nil || len(r.row.saved) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(r.row.saved, v); err != nil {

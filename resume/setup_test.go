@@ -141,7 +141,7 @@ func (r *rig) engine(mail resume.Mail, cfg resume.Config) (pg *resume.PostgresEn
 // door makes the inbox of an engine's stream.
 func (r *rig) door(mail resume.Mail, pg *resume.PostgresEngine, lite *resume.SQLiteEngine) *dedupe.Inbox {
 	r.t.Helper()
-	cfg := dedupe.Config{Stream: mail.Stream(), Schema: r.cfg.Schema}
+	cfg := dedupe.Config{Stream: mail.Stream(), Schema: r.cfg.Schema, Pooler: r.cfg.Pooler}
 	var in *dedupe.Inbox
 	var err error
 	if pg != nil {
@@ -360,28 +360,36 @@ func (r *rig) sql(query string) string {
 
 func (r *rig) exec(query string) {
 	r.t.Helper()
-	var err error
-	if r.pool != nil {
-		_, err = r.pool.Exec(context.Background(), r.sql(query))
-	} else {
-		for _, err = r.db.ExecContext(context.Background(), r.sql(query)); err != nil && strings.Contains(err.Error(), "locked"); {
-			_, err = r.db.ExecContext(context.Background(), r.sql(query)) // the engine writes
+	r.unlessBusy(func() (err error) {
+		if r.pool != nil {
+			_, err = r.pool.Exec(context.Background(), r.sql(query))
+		} else {
+			_, err = r.db.ExecContext(context.Background(), r.sql(query))
 		}
-	}
-	require.NoError(r.t, err)
+		return err
+	})
 }
 
 // count reads one number of the store.
 func (r *rig) count(query string) (n int) {
 	r.t.Helper()
-	var err error
-	if r.pool != nil {
-		err = r.pool.QueryRow(context.Background(), r.sql(query)).Scan(&n)
-	} else {
-		err = r.db.QueryRowContext(context.Background(), r.sql(query)).Scan(&n)
+	r.unlessBusy(func() error {
+		if r.pool != nil {
+			return r.pool.QueryRow(context.Background(), r.sql(query)).Scan(&n)
+		}
+		return r.db.QueryRowContext(context.Background(), r.sql(query)).Scan(&n)
+	})
+	return n
+}
+
+// unlessBusy waits while the engine is SQLite's one writer.
+func (r *rig) unlessBusy(query func() error) {
+	r.t.Helper()
+	err := query()
+	for err != nil && strings.Contains(err.Error(), "locked") {
+		err = query()
 	}
 	require.NoError(r.t, err)
-	return n
 }
 
 func (r *rig) workflow(id string) resume.Workflow {

@@ -188,8 +188,9 @@ func newStatements(d sqldb.Dialect) statements {
 			and m.consumed_by is null order by m.id`,
 		MailConsume: `update {s}mail as m set consumed_by = $1, position = r.position, proof = r.proof from {rows $2 id bigint, position bigint, proof text} as r
 			where m.id = r.id and m.place = 'input' and m.consumed_by is null`,
-		MailByEvent:  `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.event_id = $2 {lock}`,
-		MailRead:     `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.event_id = $2`,
+		MailByEvent: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.event_id = $2 {lock}`,
+		MailRead: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1
+			and m.id = (select coalesce(a.alias_of, a.id) from {s}mail as a where a.engine = $1 and a.event_id = $2)`,
 		MailDecide:   `update {s}mail set decision = $2, target = $3, decided_by = $4, decided_at = {now} where id = $1`,
 		MailUndecide: `update {s}mail set decision = '', target = '', decided_by = '', decided_at = null where id = $1`,
 		MailRelease: `update {s}mail set due = {now} where engine = $1 and workflow = $2 and run = $3

@@ -22,6 +22,10 @@ type Start struct {
 	Counterparty string // the address the answer is expected from
 	State        any    // stored as JSON, see Run.Unmarshal
 
+	// OnlyNew refuses an ID that any workflow has had, also one that is over,
+	// with ErrExists.
+	OnlyNew bool
+
 	// First is how it begins, such as Send(mail).Wait(48*time.Hour). The zero
 	// Next runs the step at once, with no input.
 	First Next
@@ -114,7 +118,7 @@ func (l *ledger) create(ctx context.Context, s Start, counterparty string, saved
 		if err != nil {
 			return nil, err
 		}
-		if old == nil || !old.Status.Terminal() {
+		if old == nil || s.OnlyNew || !old.Status.Terminal() {
 			return nil, ErrExists
 		}
 		w.Gen = old.Gen + 1

@@ -180,8 +180,14 @@ func (e *Engine) runOnce(ctx context.Context, w *workflowRow) error {
 	if err != nil {
 		return err
 	}
+	// From here on the fence decides, not the context: a stop, or a heartbeat
+	// that meets the commit, must not leave its outcome in doubt.
+	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), commitTimeout, errors.New("resume: the commit took too long"))
+	defer done()
 	return e.commit(ctx, run, next, accepted, verdicts)
 }
+
+const commitTimeout = 30 * time.Second
 
 func (e *Engine) newRun(w *workflowRow, r *reading, accepted []*loaded) *Run {
 	run := &Run{

@@ -111,8 +111,8 @@ func provider(d sqldb.Dialect, db *sql.DB) (*goose.Provider, error) {
 	opts := []goose.ProviderOption{goose.WithStore(store), goose.WithDisableGlobalRegistry(true)}
 	if !d.SQLite {
 		locker, err := lock.NewPostgresTableLocker(lock.WithTableName(d.Schema+".migration_lock"),
-			lock.WithTableLeaseDuration(10*time.Second), lock.WithTableHeartbeatInterval(2*time.Second),
-			lock.WithTableLockTimeout(200*time.Millisecond, 300))
+			lock.WithTableLeaseDuration(3*time.Second), lock.WithTableHeartbeatInterval(time.Second), // a killed migrator holds others up no longer
+			lock.WithTableLockTimeout(100*time.Millisecond, 600))
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,11 @@ func (w *World) Push(eventID string) error {
 		return err
 	}
 	ev.Sequence, ev.OccurredAt = 0, time.Time{} // that door does not carry them
+	return w.PushEvent(ev)
+}
+
+// PushEvent is Push for an event of your own making.
+func (w *World) PushEvent(ev events.Event) error {
 	w.feed(ev)
 	if _, err := w.process.inbox.Push(w.ctx, ev); err != nil {
 		return err

@@ -26,12 +26,14 @@ type Options struct {
 	// actor that could go on has to wait at most so often. Default 1, or 2
 	// where REPLYWAKE_EXPLORE is long. -1 explores no schedule.
 	Preemptions int
-	// Random schedules beyond the bound. Default 20, or 500.
+	// Random schedules beyond the bound. Default 20, or 500; -1 is none.
 	Random int
-	// Stride: only every so manieth crash point. Default 1; -1 explores none.
+	// Stride: only every n-th crash point, from one by chance. Default 1; -1
+	// explores none.
 	Stride int
-	// Runs is the most schedules of the exhaustive search; what is cut off is
-	// said. Default 400, or 20,000.
+	// Runs is the most schedules of the exhaustive search. Of more, those with
+	// fewest preemptions and among them some by chance are run, and the report
+	// says that it was cut off. Default 400, or 20,000.
 	Runs int
 
 	// Seed is for the random schedules; default RESUMETEST_SEED, or by chance.
@@ -73,6 +75,7 @@ func Long() bool { return os.Getenv("REPLYWAKE_EXPLORE") == "long" }
 // Report is what an exploration did.
 type Report struct {
 	CrashPoints int
+	Boundaries  int // of which each could have been one
 	Schedules   int
 	Deadlocks   int // that the database had to end
 	Bound       int // of preemptions
@@ -85,7 +88,11 @@ func (r Report) String() string {
 	if r.CutOff {
 		bound += ", cut off"
 	}
-	s := fmt.Sprintf("explored: %s crash points, %s schedules (%s), %d violations", thousands(r.CrashPoints), thousands(r.Schedules), bound, len(r.Violations))
+	points := thousands(r.CrashPoints)
+	if r.CrashPoints < r.Boundaries {
+		points += " of " + thousands(r.Boundaries)
+	}
+	s := fmt.Sprintf("explored: %s crash points, %s schedules (%s), %d violations", points, thousands(r.Schedules), bound, len(r.Violations))
 	if r.Deadlocks > 0 {
 		s += fmt.Sprintf(", %d deadlocks", r.Deadlocks)
 	}
@@ -137,9 +144,7 @@ func explore(tb testing.TB, s Scenario, o Options, kind string) Report {
 		x.again(o.Replay)
 		return x.report
 	}
-	if o.Stride > 0 {
-		x.crashes()
-	}
+	x.crashes()
 	if o.Preemptions >= 0 && len(s.Actors) > 1 && len(x.report.Violations) == 0 {
 		x.report.Bound = o.Preemptions
 		x.schedules()
@@ -240,13 +245,16 @@ func (x *exploration) crashes() {
 	r := x.rig()
 	boundaries, v, err := crashRun(r, 0)
 	x.done(r, v, err)
-	if v != nil || err != nil {
+	x.report.Boundaries = boundaries
+	if v != nil || err != nil || x.options.Stride < 0 {
 		return
 	}
 	var next atomic.Int64
+	stride := x.options.Stride
+	from := 1 + int(x.options.Seed%uint64(stride)) //nolint:gosec // not negative
 	parallel(func() {
 		for !x.enough() {
-			n := int(next.Add(1)-1)*x.options.Stride + 1
+			n := int(next.Add(1)-1)*stride + from
 			if n > boundaries {
 				return
 			}

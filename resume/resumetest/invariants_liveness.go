@@ -46,11 +46,13 @@ func mailIsPlaced(f *facts) error {
 		if l.Place == "unplaced" {
 			return fmt.Errorf("event %s is still unplaced", l.EventID)
 		}
-		ofThread := l.Reason == resume.ReasonNoCandidate || l.Reason == resume.ReasonSeveralCandidates
+		ofThread := l.Reason == resume.ReasonNoCandidate || l.Reason == resume.ReasonSeveralCandidates || l.Reason == resume.ReasonLateReply
 		if l.Place != "review" || !ofThread || l.Kind != "received" || l.Decision != "" {
 			continue
 		}
-		if id, run := f.now.owner(l.Inbox, l.Thread); f.now.live(id, run) != nil {
+		// After a reopening late replies stay with the person, who binds those that count.
+		id, run := f.now.owner(l.Inbox, l.Thread)
+		if f.now.live(id, run) != nil && f.now.happened(id, run, "reopened") == 0 {
 			return fmt.Errorf("event %s is before a person (%s), and its thread is workflow %s's", l.EventID, l.Reason, id)
 		}
 	}

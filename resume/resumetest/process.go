@@ -112,11 +112,14 @@ func boundary(ctx context.Context, point string) error {
 // errCrash is what everything returns in a process that has ended.
 var errCrash = errors.New("resumetest: the process has ended")
 
+// inputsOf are the events of the inputs that were shown with their content.
 func inputsOf(run *resume.Run) string {
 	var b strings.Builder
 	b.WriteByte(' ')
 	for _, in := range run.Inputs {
-		b.WriteString(in.EventID + " ")
+		if in.Kind != resume.InputReply || in.Message.ID != "" && in.Body.Available {
+			b.WriteString(in.EventID + " ")
+		}
 	}
 	return b.String()
 }

@@ -16,10 +16,11 @@ type frontier struct {
 	left    int        // runs still allowed
 	stopped bool
 	cut     bool
+	rng     *rand.Rand // which first, of those with equally many preemptions
 }
 
-func newFrontier(bound, runs int) *frontier {
-	f := &frontier{open: make([][]branch, bound+1), left: runs}
+func newFrontier(bound, runs int, seed uint64) *frontier {
+	f := &frontier{open: make([][]branch, bound+1), left: runs, rng: rand.New(rand.NewPCG(seed, 1))}
 	f.cond.L = &f.mu
 	f.open[0] = []branch{{}}
 	return f
@@ -40,8 +41,7 @@ func (f *frontier) next() (branch, bool) {
 					f.cond.Broadcast()
 					return branch{}, false
 				}
-				b := f.open[i][0]
-				f.open[i] = f.open[i][1:]
+				b := f.take(i, f.rng.IntN(n))
 				f.left--
 				f.busy++
 				return b, true
@@ -54,6 +54,14 @@ func (f *frontier) next() (branch, bool) {
 		}
 		f.cond.Wait()
 	}
+}
+
+func (f *frontier) take(preemptions, i int) branch {
+	list := f.open[preemptions]
+	b := list[i]
+	list[i] = list[len(list)-1]
+	f.open[preemptions] = list[:len(list)-1]
+	return b
 }
 
 func (f *frontier) found(more []branch, stop bool) {
@@ -69,7 +77,7 @@ func (f *frontier) found(more []branch, stop bool) {
 
 // schedules runs every schedule up to the bound.
 func (x *exploration) schedules() {
-	f := newFrontier(x.options.Preemptions, x.options.Runs)
+	f := newFrontier(x.options.Preemptions, x.options.Runs, x.options.Seed)
 	parallel(func() {
 		for {
 			b, ok := f.next()

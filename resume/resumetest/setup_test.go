@@ -25,9 +25,35 @@ const (
 	colleague = "colleague@example.com"
 )
 
-func options(t *testing.T) resumetest.Options {
+// bounded is what a test run has time for; REPLYWAKE_EXPLORE=long takes all.
+func bounded(t *testing.T) resumetest.Options {
 	t.Helper()
-	return resumetest.Options{Postgres: testdb.URL(t)}
+	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 5, Runs: 24, Random: 4}
+	switch {
+	case resumetest.Long():
+		o.Stride, o.Runs, o.Random = 0, 0, 0
+	case testing.Short():
+		o.Stride, o.Runs, o.Random = 17, 6, -1
+	case raceEnabled: // SQLite is ten times slower then
+		o.Stride, o.Runs, o.Random = 13, 8, -1
+	}
+	return o
+}
+
+// explore explores a scenario on both stores.
+func explore(t *testing.T, s scenario) {
+	t.Helper()
+	t.Parallel()
+	resumetest.Explore(t, s, bounded(t))
+}
+
+// play runs a scenario once on each store, its actors one after another.
+func play(t *testing.T, s scenario) {
+	t.Helper()
+	t.Parallel()
+	o := bounded(t)
+	o.Stride, o.Preemptions = -1, -1
+	resumetest.Explore(t, s, o)
 }
 
 // acks answers what came with one mail that names it.

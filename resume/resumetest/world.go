@@ -9,6 +9,7 @@ import (
 
 	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
 	"github.com/replywake/replywake/resume"
@@ -101,6 +102,9 @@ func (w *World) Context() context.Context { return w.ctx }
 
 // Engine is the actor's engine, for what people do.
 func (w *World) Engine() *resume.Engine { return w.process.engine }
+
+// Inbox is the actor's inbox, in front of its engine.
+func (w *World) Inbox() *dedupe.Inbox { return w.process.inbox }
 
 // Provider is the provider, with its record.
 func (w *World) Provider() *efatest.Server { return w.srv }
