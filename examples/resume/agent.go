@@ -30,7 +30,7 @@ type state struct {
 
 // start is how a workflow begins: with the question.
 func (r request) start() resume.Start {
-	return resume.Start{ID: r.ID, Inbox: r.InboxID, Counterparty: r.Counterparty, State: state{Request: r}, First: resume.Send(r.question())}
+	return resume.Start{ID: r.ID, OnlyNew: true, Inbox: r.InboxID, Counterparty: r.Counterparty, State: state{Request: r}, First: resume.Send(r.question())}
 }
 
 func (r request) question() client.Outgoing {

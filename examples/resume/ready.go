@@ -77,7 +77,7 @@ func (r *readiness) faults(ctx context.Context) map[string]string {
 
 // outward keeps to itself what a database driver says: it names host and user.
 func (r *readiness) outward(err error) string {
-	if errors.Unwrap(err) == nil {
+	if errors.Is(err, resume.ErrSchema) || errors.Is(err, resume.ErrRefused) {
 		return err.Error()
 	}
 	r.log.Warn("not ready", "error", err)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "modernc.org/sqlite" // a driver without cgo; the libraries take any
 
@@ -67,7 +66,6 @@ func waitForDatabase(ctx context.Context, log *slog.Logger, fn func(context.Cont
 type postgres struct {
 	pool *pgxpool.Pool
 	eng  *resume.PostgresEngine
-	once onlyNew
 }
 
 func openPostgres(ctx context.Context, databaseURL string) (*postgres, error) {
@@ -85,7 +83,7 @@ func openPostgres(ctx context.Context, databaseURL string) (*postgres, error) {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg) // connects when it is needed
-	return &postgres{pool: pool, once: newOnlyNew()}, err
+	return &postgres{pool: pool}, err
 }
 
 func (p *postgres) ping(ctx context.Context) error { return p.pool.Ping(ctx) }
@@ -103,22 +101,15 @@ func (p *postgres) inbox(cfg dedupe.Config) (*dedupe.Inbox, error) {
 }
 
 func (p *postgres) start(ctx context.Context, s resume.Start) error {
-	return p.once.do(ctx, p.eng.Engine, s.ID, func(unused func() error) error {
-		return pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
-			if _, err := p.eng.Start(ctx, tx, s); err != nil {
-				return err
-			}
-			return unused()
-		})
-	})
+	_, err := p.eng.Start(ctx, nil, s)
+	return err
 }
 
 func (p *postgres) close() { p.pool.Close() }
 
 type sqlite struct {
-	db   *sql.DB
-	eng  *resume.SQLiteEngine
-	once onlyNew
+	db  *sql.DB
+	eng *resume.SQLiteEngine
 }
 
 func openSQLite(path string) (*sqlite, error) {
@@ -129,7 +120,7 @@ func openSQLite(path string) (*sqlite, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(8)
-	return &sqlite{db: db, once: newOnlyNew()}, nil
+	return &sqlite{db: db}, nil
 }
 
 func (s *sqlite) ping(ctx context.Context) error { return s.db.PingContext(ctx) }
@@ -147,51 +138,8 @@ func (s *sqlite) inbox(cfg dedupe.Config) (*dedupe.Inbox, error) {
 }
 
 func (s *sqlite) start(ctx context.Context, start resume.Start) error {
-	return s.once.do(ctx, s.eng.Engine, start.ID, func(unused func() error) error {
-		tx, err := s.db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // nothing after a commit
-		if _, err := s.eng.Start(ctx, tx, start); err != nil {
-			return err
-		}
-		if err := unused(); err != nil {
-			return err
-		}
-		return tx.Commit()
-	})
+	_, err := s.eng.Start(ctx, nil, start)
+	return err
 }
 
 func (s *sqlite) close() { _ = s.db.Close() }
-
-// onlyNew keeps an ID from being started twice: Engine.Start would begin a new
-// run of a workflow that is over. Read outside the transaction that has just
-// written the row, the engine shows what was there before it.
-type onlyNew struct{ slots chan struct{} }
-
-// Each takes two connections: far fewer than there are.
-func newOnlyNew() onlyNew { return onlyNew{make(chan struct{}, 3)} }
-
-func (o onlyNew) do(ctx context.Context, eng *resume.Engine, id string, begin func(unused func() error) error) error {
-	select {
-	case o.slots <- struct{}{}:
-		defer func() { <-o.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	err := begin(func() error {
-		_, err := eng.Workflow(ctx, id)
-		switch {
-		case err == nil:
-			return resume.ErrExists
-		case errors.Is(err, resume.ErrNotFound):
-			return nil
-		}
-		return err
-	})
-	if err == nil {
-		eng.Wake()
-	}
-	return err
-}
