@@ -15,7 +15,7 @@ func TestStartAsks(t *testing.T) {
 	t.Parallel()
 	s := asked.start()
 	require.Equal(t, resume.Start{
-		ID: "w1", Inbox: "ibx_a", Counterparty: "ann@example.com", State: state{Request: asked},
+		ID: "w1", OnlyNew: true, Inbox: "ibx_a", Counterparty: "ann@example.com", State: state{Request: asked},
 		First: resume.Send(client.Outgoing{To: []string{"ann@example.com"}, Subject: "Quote", Text: "How much?"}),
 	}, s)
 }
