@@ -1,0 +1,5 @@
+//go:build !race
+
+package resumetest_test
+
+const raceEnabled = false
