@@ -1,0 +1,290 @@
+package resumetest_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/resume"
+)
+
+// B24 to B35: what fails for good, what is kept, and what it costs.
+
+// A step that always fails delays no other, and a person is asked in the end.
+func TestB24PoisonStep(t *testing.T) {
+	play(t, scenario{
+		Name: "poison-step", Config: resume.Config{Attempts: 4},
+		Step: func(ctx context.Context, run *resume.Run) (resume.Next, error) {
+			if run.ID == "a-bad" {
+				return resume.Next{}, errors.New("no such luck")
+			}
+			return ends(ctx, run)
+		},
+		Setup: do(ask("a-bad"), ask("b-good")),
+		Actors: []actor{{"all", do(
+			reply("a-bad", "1"), work, reply("b-good", "2"), work,
+			status("b-good", resume.StatusDone), status("a-bad", resume.StatusRunnable),
+		)}},
+		Check: status("a-bad", resume.StatusNeedsReview),
+	})
+}
+
+// Sends that can never succeed: the step is told, or a person, and others go on.
+func TestB25PermanentSendErrors(t *testing.T) {
+	refuse := func(status int, code string) func(*world) error {
+		return func(w *world) error {
+			w.Provider().Fault(efatest.Fault{Op: efatest.OpSend, Status: status, Code: code, Match: func(r *http.Request) bool {
+				return r.Header.Get("Idempotency-Key") != ""
+			}})
+			return nil
+		}
+	}
+	t.Run("refused", func(t *testing.T) {
+		play(t, scenario{
+			Name: "refused",
+			Step: func(_ context.Context, run *resume.Run) (resume.Next, error) {
+				if len(run.Inputs) == 1 && run.Inputs[0].Kind == resume.InputSendError {
+					return resume.Done(), nil
+				}
+				return resume.Wait(0), nil
+			},
+			Setup:  do(refuse(http.StatusUnprocessableEntity, "invalid_request"), start(question("w1")), start(question("w2"))),
+			Actors: []actor{{"sender", do(send, send)}},
+			Check:  do(status("w1", resume.StatusDone), status("w2", resume.StatusWaiting), sent(1)),
+		})
+	})
+	t.Run("conflict", func(t *testing.T) {
+		play(t, scenario{
+			Name: "conflict", Step: waits,
+			Setup:  do(refuse(http.StatusConflict, "idempotency_conflict"), start(question("w1")), start(question("w2"))),
+			Actors: []actor{{"sender", do(send, send)}},
+			Check:  do(status("w1", resume.StatusNeedsReview), status("w2", resume.StatusWaiting), sent(1)),
+		})
+	})
+	t.Run("too-old", func(t *testing.T) {
+		play(t, scenario{
+			Name: "too-old", Step: waits,
+			Setup: do(func(w *world) error {
+				w.Provider().Fault(efatest.Fault{Op: efatest.OpSend, Drop: efatest.DropAnswer})
+				return w.Start(question("w1"))
+			}, send),
+			Actors: []actor{{"sender", do(jump(31*24*time.Hour), send)}},
+			Check:  do(status("w1", resume.StatusNeedsReview), sent(1)),
+		})
+	})
+}
+
+// What a replay brings again after its ID was forgotten wakes nobody.
+func TestB28ForgottenIDs(t *testing.T) {
+	play(t, scenario{
+		Name: "forgotten-ids", Step: acks,
+		Setup: do(ask("w1"), reply("w1", "100 EUR"), settle),
+		Actors: []actor{{"replay", func(w *world) error {
+			var last events.Event
+			for _, e := range w.Provider().Events() {
+				if e.Type == efatest.MessageReceived {
+					last = events.Event{ID: e.ID, Kind: events.KindReceived, Inbox: e.Inbox}
+					last.Message, _ = e.Data["message_id"].(string)
+					last.Thread, _ = e.Data["thread_id"].(string)
+				}
+			}
+			if err := errors.Join(w.Jump(40*24*time.Hour), w.Inbox().Maintain(w.Context())); err != nil {
+				return err
+			}
+			other := last
+			other.ID = "evt_of_another_endpoint"
+			return errors.Join(w.PushEvent(last), w.PushEvent(other))
+		}}},
+		Check: do(sent(2), acked, queue(0, "")),
+	})
+}
+
+// Pushes that are lost for good: the sweep brings what they would have, also
+// when what it stood at has expired.
+func TestB29LostPushes(t *testing.T) {
+	play(t, scenario{
+		Name: "lost-pushes", Step: acks,
+		Setup: ask("w1"),
+		Actors: []actor{{"nobody", func(w *world) error {
+			w.Provider().Expire(1)
+			_, err := w.Reply("w1", "100 EUR")
+			return err
+		}}},
+		Check: do(status("w1", resume.StatusWaiting), acked),
+	})
+}
+
+// A reply that came before the second question left does not answer it.
+func TestB30ReplyToAnEarlierStep(t *testing.T) {
+	for name, early := range map[string]func(*world) error{
+		"before it was planned": do(reply("w1", "early"), work, send, settle),
+		"before it left":        do(work, reply("w1", "early"), send, settle),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "before it left" {
+				t.Skip("engine fault: Input.Step of a reply that comes between the planning and the first attempt of a send is that send's")
+			}
+			play(t, scenario{
+				Name: "reply-to-an-earlier-step", Step: knowsItsStep, Config: resume.Config{Attempts: 1},
+				Setup:  do(ask("w1"), reply("w1", "first")),
+				Actors: []actor{{"replies", do(early, reply("w1", "late"))}},
+				Check:  do(status("w1", resume.StatusWaiting), acked),
+			})
+		})
+	}
+}
+
+// knowsItsStep fails if a reply stands at the wrong step.
+func knowsItsStep(ctx context.Context, run *resume.Run) (resume.Next, error) {
+	want := map[string]int64{"first": 1, "early": 1, "late": run.Step}
+	for _, in := range run.Replies() {
+		if text := in.Body.Text.Text(); in.Step != want[text] {
+			return resume.Next{}, fmt.Errorf("%q stands at step %d of %d", text, in.Step, run.Step)
+		}
+	}
+	return acks(ctx, run)
+}
+
+// Inputs come in the order of their thread, however they arrive.
+func TestB31Order(t *testing.T) {
+	play(t, scenario{
+		Name: "order",
+		Step: func(_ context.Context, run *resume.Run) (resume.Next, error) {
+			var got []string
+			for _, in := range run.Replies() {
+				got = append(got, in.Body.Text.Text())
+			}
+			if strings.Join(got, " ") != "one two three" {
+				return resume.Review("out of order: " + strings.Join(got, " ")), nil
+			}
+			return resume.Done(), nil
+		},
+		Setup: ask("w1"),
+		Actors: []actor{{"door", func(w *world) error {
+			var ids []string
+			for _, text := range []string{"one", "two", "three"} {
+				in, err := w.Reply("w1", text)
+				if err != nil {
+					return err
+				}
+				ids = append(ids, in.EventID)
+			}
+			return errors.Join(w.Push(ids[2]), w.Push(ids[0]), w.Push(ids[1]))
+		}}},
+		Check: status("w1", resume.StatusDone),
+	})
+}
+
+// The bytes of a send are what was sealed, whatever stands in them.
+func TestB32ExactBytes(t *testing.T) {
+	mail := mailTo(supplier, "ü <&> \u2029 \\u0000")
+	mail.Subject = "ü <&> \\u0000 9007199254740993"
+	mail.Text = "NUL \x00, 9007199254740993, <b>&amp;</b>\u2028"
+	explore(t, scenario{
+		Name: "exact-bytes", Step: waits,
+		Setup:  start(resume.Start{ID: "w1", Counterparty: supplier, State: "NUL \x00", First: resume.Send(mail)}),
+		Actors: []actor{{"sender", send}, {"other sender", do(jump(2*time.Minute), send)}},
+		Check:  do(status("w1", resume.StatusWaiting), sent(1)),
+	})
+}
+
+// An ID is used again while what its first life sent is still under way.
+func TestB33IDUsedAgain(t *testing.T) {
+	explore(t, scenario{
+		Name: "id-used-again", Step: acks,
+		Setup: start(question("w1")),
+		Actors: []actor{{"sender", send}, {"ann", do(
+			func(w *world) error { return w.Engine().Cancel(w.Context(), "w1", "ann") },
+			start(question("w1")), send,
+		)}, {"reply", replyOnceSent("w1", "100 EUR")}},
+	})
+}
+
+// What is polled for has an index of its own that idle rows are not in.
+func TestB34PollsAreIndexed(t *testing.T) {
+	t.Parallel()
+	script, err := resume.SQL("x")
+	require.NoError(t, err)
+	for _, index := range []string{
+		`workflows (engine, due) where due is not null`, `sends (engine, due) where due is not null`, `mail (engine, due) where place = 'unplaced'`,
+		`mail (engine, workflow) where place = 'input' and consumed_by is null`, `threads (engine, workflow`,
+	} {
+		require.Contains(t, strings.ReplaceAll(script, `"x".`, ""), index)
+	}
+}
+
+// A deploy: a step that is at work is given back at once.
+func TestB35CleanShutdown(t *testing.T) {
+	var began sync.Map // by workflow
+	play(t, scenario{
+		Name: "clean-shutdown", Config: resume.Config{Drain: time.Millisecond, Lease: time.Hour},
+		Step: func(ctx context.Context, run *resume.Run) (resume.Next, error) {
+			if first, ok := began.LoadAndDelete(run.ID); ok {
+				close(first.(chan struct{}))
+				<-ctx.Done()
+				return resume.Next{}, context.Cause(ctx)
+			}
+			return resume.Done(), nil
+		},
+		Actors: []actor{{"deploy", func(w *world) error {
+			id, first := rand.Text(), make(chan struct{})
+			began.Store(id, first)
+			if err := w.Start(resume.Start{ID: id, Counterparty: supplier}); err != nil {
+				return err
+			}
+			ctx, stop := context.WithCancel(w.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.Engine().Run(ctx) }()
+			<-first
+			stop()
+			if err := <-ended; err != nil {
+				return err
+			}
+			return do(status(id, resume.StatusRunnable), work, status(id, resume.StatusDone))(w)
+		}}},
+	})
+}
+
+// A reply arrives as the deadline fires: one of them wins, and the reply if it
+// came first.
+func TestDeadlineAgainstReply(t *testing.T) {
+	q := question("w1")
+	q.First = q.First.Wait(24 * time.Hour)
+	explore(t, scenario{
+		Name: "deadline-against-reply", Step: reminds,
+		Setup:  do(start(q), settle, jump(25*time.Hour)),
+		Actors: []actor{{"worker", work}, {"reply", reply("w1", "100 EUR")}},
+		Check:  do(status("w1", resume.StatusWaiting), acked),
+	})
+}
+
+// A delivery fails before we know that the message was ours.
+func TestBounceAgainstSender(t *testing.T) {
+	explore(t, scenario{
+		Name: "bounce-against-sender",
+		Step: func(_ context.Context, run *resume.Run) (resume.Next, error) {
+			for _, in := range run.Inputs {
+				if in.Kind == resume.InputBounce {
+					return resume.Review("bounced"), nil
+				}
+			}
+			return resume.Wait(0), nil
+		},
+		Setup: func(w *world) error {
+			w.Provider().OnSend(func(s efatest.Send) { w.Provider().DeliveryUpdate(s.MessageID, "bounced") })
+			return w.Start(question("w1"))
+		},
+		Actors: []actor{{"sender", send}, {"door", sweep}, {"matcher", match}},
+		Check:  status("w1", resume.StatusNeedsReview),
+	})
+}
