@@ -45,8 +45,10 @@ func perEvent(b *testing.B, goroutines int, one func(ctx context.Context, n int)
 func BenchmarkPush(b *testing.B) {
 	eachStore(b, func(b *testing.B, s *store) {
 		s.exec("create table " + s.table + "_ids (id text primary key)")
-		rows := s.inbox(dedupe.Config{}, nil)
-		bulk, err := s.open(dedupe.Config{Stream: stream}, s.bulk)
+		var commits atomic.Int64
+		cfg := dedupe.Config{Stream: stream, AfterCommit: func() { commits.Add(1) }}
+		rows := s.inbox(cfg, nil)
+		bulk, err := s.open(cfg, s.bulk)
 		require.NoError(b, err)
 		base := 0
 		for _, goroutines := range []int{1, 32} {
@@ -57,10 +59,12 @@ func BenchmarkPush(b *testing.B) {
 			for name, in := range map[string]*dedupe.Inbox{"inbox": rows, "bulk": bulk} {
 				b.Run(fmt.Sprintf("%s/%d", name, goroutines), func(b *testing.B) {
 					base += 10_000_000
+					commits.Store(0)
 					bench(b, goroutines, func(ctx context.Context, n int) error {
 						_, err := in.Push(ctx, pushed(base+n))
 						return err
 					})
+					b.ReportMetric(float64(b.N)/float64(commits.Load()), "events/commit")
 				})
 			}
 		}

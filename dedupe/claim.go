@@ -51,7 +51,7 @@ func (in *Inbox) claim(ctx context.Context, tx sqldb.Tx, p part) (outcomes, erro
 	if in.db.SQLite {
 		err = in.claimSQLite(ctx, tx, p, rows, out)
 	} else {
-		err = in.claimPostgres(ctx, tx, p, rows, out)
+		err = in.claimPostgres(ctx, tx, p, rows, sequenced, out)
 	}
 	if err == nil && (sequenced || len(out) < len(p.events)) {
 		err = in.check(ctx, tx, p, rows, out)
@@ -70,8 +70,12 @@ func rowsOf(evs []events.Event) (rows sqldb.Rows, sequenced bool) {
 	return rows, sequenced
 }
 
-func (in *Inbox) claimPostgres(ctx context.Context, tx sqldb.Tx, p part, rows sqldb.Rows, out outcomes) error {
+func (in *Inbox) claimPostgres(ctx context.Context, tx sqldb.Tx, p part, rows sqldb.Rows, sequenced bool, out outcomes) error {
 	wait := strconv.FormatInt(in.cfg.LockTimeout.Milliseconds(), 10)
+	if !sequenced {
+		ids, inboxes := columns(p.events)
+		return tx.Query(ctx, in.st.ClaimAll, []any{in.name(), ids, inboxes, p.door == push, in.refresh(), wait}, out.readInserted)
+	}
 	return tx.Query(ctx, in.st.Claim, []any{in.name(), rows, p.history, p.door == push, in.refresh(), wait}, out.read)
 }
 
@@ -86,6 +90,24 @@ func (in *Inbox) claimSQLite(ctx context.Context, tx sqldb.Tx, p part, rows sqld
 		}
 	}
 	_, err := tx.Exec(ctx, in.st.Remember, in.name(), taken, nil, p.door == push, in.refresh())
+	return err
+}
+
+func columns(evs []events.Event) (ids, inboxes []string) {
+	for _, ev := range evs {
+		ids, inboxes = append(ids, ev.ID), append(inboxes, ev.Inbox)
+	}
+	return ids, inboxes
+}
+
+// readInserted takes a row of ClaimAll: an ID, and whether it is new.
+func (o outcomes) readInserted(scan sqldb.Scan) error {
+	var id string
+	var isNew bool
+	err := scan(&id, &isNew)
+	if isNew {
+		o[id] = fresh
+	}
 	return err
 }
 

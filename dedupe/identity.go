@@ -1,14 +1,14 @@
 package dedupe
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"errors"
 
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
@@ -55,8 +55,8 @@ func (in *Inbox) identify(ctx context.Context, tx sqldb.Tx) (changed bool, err e
 		return false, err
 	}
 	merged := events.Stream{
-		Origin: or(given.Origin, known.Origin), Environment: or(given.Environment, known.Environment),
-		Credential: or(given.Credential, known.Credential),
+		Origin: cmp.Or(given.Origin, known.Origin), Environment: cmp.Or(given.Environment, known.Environment),
+		Credential: cmp.Or(given.Credential, known.Credential),
 	}
 	if merged == known {
 		return false, nil
@@ -77,13 +77,6 @@ func (in *Inbox) compare(known events.Stream) error {
 		}
 	}
 	return nil
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // isMissing says whether a table is not there.

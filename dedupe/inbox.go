@@ -67,7 +67,10 @@ func NewSQLite(db *sql.DB, cfg Config, handler func(ctx context.Context, tx *sql
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return in, in.Migrate(ctx)
+	if err := in.Migrate(ctx); err != nil {
+		return nil, err
+	}
+	return in, nil
 }
 
 func required(what string, given bool) error {
@@ -79,11 +82,14 @@ func required(what string, given bool) error {
 
 func newInbox(db *sqldb.DB, cfg Config, handler func(context.Context, sqldb.Tx, []events.Event) error) (*Inbox, error) {
 	tel, err := newTelemetry(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
 	return &Inbox{
 		cfg: cfg, db: db, st: render(db.Dialect), handler: handler, tel: tel,
 		log:   cfg.Logger.With(slog.String("stream", cfg.Stream.Name)),
 		queue: queue{most: cfg.MaxWaiting},
-	}, err
+	}, nil
 }
 
 // Migrate creates the tables or brings them up to date. Several processes may

@@ -84,8 +84,8 @@ func (in *Inbox) Discard(ctx context.Context, eventID, by, reason string) error 
 
 const retryBatch = 100
 
-// retryDue tries the parked events that are due. An error means that the store
-// cannot take it now.
+// retryDue tries the parked events that are due. One that cannot be tried now
+// holds up no other, unless the store is away.
 func (in *Inbox) retryDue(ctx context.Context) error {
 	var due []string
 	err := in.db.Read().Query(ctx, in.st.Due, []any{in.name(), retryBatch}, func(scan sqldb.Scan) error {
@@ -95,9 +95,10 @@ func (in *Inbox) retryDue(ctx context.Context) error {
 		return err
 	})
 	for _, id := range due {
-		if err == nil {
-			err = in.retry(ctx, id)
+		if sqldb.IsUnavailable(err) {
+			break
 		}
+		err = errors.Join(err, in.retry(ctx, id))
 	}
 	return wrap("retry parked events", err)
 }

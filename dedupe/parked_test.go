@@ -254,6 +254,27 @@ type longError struct{}
 
 func (longError) Error() string { return "\x00\xff" + string(bytes.Repeat([]byte("ü"), 4000)) }
 
+func TestARetryThatDeadlocksHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	s := postgres(t)
+	well := false
+	in := s.inbox(dedupe.Config{}, func(_ context.Context, exec exec, fresh []events.Event) error {
+		if !well {
+			return errPoison
+		}
+		if contains(fresh, 1) {
+			return exec("do $$ begin raise exception using errcode = '40P01'; end $$")
+		}
+		return nil
+	})
+	require.Equal(t, events.Result{Parked: 3}, take(t, in, page(1, 3)))
+	s.age(time.Hour)
+	well = true
+	require.Error(t, in.Maintain(t.Context()))
+	require.Equal(t, ids(2, 3), s.effects())
+	require.Equal(t, 1, listed(t, in)[0].Attempts, "not the event's fault")
+}
+
 func TestARetryStopsWhenTheStoreIsLost(t *testing.T) {
 	t.Parallel()
 	s := postgres(t)

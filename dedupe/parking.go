@@ -3,6 +3,7 @@ package dedupe
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -47,7 +48,7 @@ func (in *Inbox) park(ctx context.Context, p part, fail *failure) (out outcomes,
 // error says may quote mail.
 func (in *Inbox) logFailure(ctx context.Context, level slog.Level, msg, id string, attempts int, fail *failure) {
 	attrs := []slog.Attr{slog.String("event", id), slog.Int("attempts", attempts), slog.String("error", describe(fail.err))}
-	if p, ok := fail.err.(*panicError); ok {
+	if p, ok := errors.AsType[*panicError](fail.err); ok {
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
 	in.log.LogAttrs(ctx, level, msg, attrs...)

@@ -2,6 +2,7 @@ package dedupe
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"go.opentelemetry.io/otel/trace"
@@ -114,6 +115,7 @@ func (in *Inbox) flush() {
 		}
 	}()
 	for {
+		runtime.Gosched() // those who got an answer may have the next event ready
 		group := in.queue.next(in.cfg.GroupSize)
 		if len(group) == 0 {
 			break

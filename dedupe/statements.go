@@ -6,6 +6,7 @@ import "github.com/replywake/replywake/internal/sqldb"
 // databases need different words there is a second constant below.
 type statements struct {
 	Claim    string // returns what is fresh and what is skipped
+	ClaimAll string // Postgres only: Claim where nothing has a sequence
 	Remember string // SQLite only: the writing half of Claim
 	Check    string
 	Unclaim  string
@@ -95,6 +96,15 @@ asked as (
 select event_id, true from asked where skip
 union all select event_id, false from claimed where fresh`
 
+// claimAllPostgres is claimPostgres where nothing can be skipped, as in every
+// push: a third of its work.
+const claimAllPostgres = `with setting as materialized (select set_config('lock_timeout', $6, true))
+	insert into {s}seen as k (stream, event_id, inbox, pushed, first_seen, last_seen)
+	select $1, r.event_id, r.inbox, $4::boolean, now(), now()
+	from setting cross join unnest($2::text[], $3::text[]) as r(event_id, inbox)
+	order by r.event_id collate "C"` + onKnown + `
+	returning event_id, xmax = 0`
+
 // claimLite reads first: the write lock is held, so nothing can change before
 // rememberLite has written.
 const claimLite = `select r.event_id, ` + handled + ` as skip from ` + rowsAsked + `
@@ -106,7 +116,8 @@ const rememberLite = `insert into {s}seen as k (stream, event_id, sequence, inbo
 	from {rows $2 event_id text, sequence bigint, inbox text} as r where true` + onKnown
 
 var texts = statements{
-	Claim: claimPostgres,
+	Claim:    claimPostgres,
+	ClaimAll: claimAllPostgres,
 
 	// Check runs after the claim, so that it sees what was committed while the
 	// claim waited: an ID may have been parked, or pruned below a raised floor.
