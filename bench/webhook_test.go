@@ -28,7 +28,7 @@ import (
 const (
 	secret      = "0123456789abcdef0123456789abcdef"
 	connections = 32
-	flows       = 1000 // workflows that wait, each with a thread of its own
+	flows       = 20_000 // workflows that wait, each with a thread of its own
 )
 
 // BenchmarkWebhook: a webhook accepted, from the request to the answer after
@@ -105,6 +105,7 @@ func receiver(b *testing.B) http.Handler {
 		select 'default', 'w' || n, 'r' || n, '', 'ibx_main', 'c' || n || '@example.com', 'waiting', now(), now() from generate_series(0, %[2]d) n`, db.Schema, flows-1)
 	execSQL(b, pool, `insert into %[1]s.threads (engine, stream, inbox, thread, workflow, run, matched_by, at)
 		select 'default', '%[3]s', 'ibx_main', 'thd_' || n, 'w' || n, 'r' || n, 'send', now() from generate_series(0, %[2]d) n`, db.Schema, flows-1, mail.Stream().Name)
+	execSQL(b, pool, `analyze %[1]s.workflows, %[1]s.threads`, db.Schema)
 	inbox, err := dedupe.NewPostgres(pool, dedupe.Config{Stream: mail.Stream(), Schema: db.Schema}, eng.Route)
 	require.NoError(b, err)
 	v, err := verify.New(verify.Config{Secrets: []verify.Secret{verify.RawSecret(secret)}})

@@ -122,10 +122,11 @@ func (l *ledger) consume(ctx context.Context, w *workflowRow, accepted []*loaded
 		return nil
 	}
 	var rows sqldb.Rows
+	var ids []int64
 	for i, a := range accepted {
-		rows = append(rows, map[string]any{"id": a.row.id, "position": i, "proof": a.row.proof})
+		rows, ids = append(rows, map[string]any{"id": a.row.id, "position": i, "proof": a.row.proof}), append(ids, a.row.id)
 	}
-	n, err := l.tx.Exec(ctx, l.e.st.MailConsume, w.Gen, rows)
+	n, err := l.tx.Exec(ctx, l.e.st.MailConsume, w.Gen, rows, ids)
 	if err == nil && n != int64(len(accepted)) {
 		err = errNotMine // one was taken away by a person meanwhile
 	}

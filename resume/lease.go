@@ -101,12 +101,13 @@ func (e *Engine) beat(ctx context.Context) error {
 		return nil
 	}
 	var rows sqldb.Rows
+	var ids []string
 	for _, k := range held {
-		rows = append(rows, map[string]any{"held": k.id, "held_gen": k.gen})
+		rows, ids = append(rows, map[string]any{"held": k.id, "held_gen": k.gen}), append(ids, k.id)
 	}
 	alive := map[runKey]bool{}
 	err := e.db.Tx(ctx, func(tx sqldb.Tx) error {
-		return tx.Query(ctx, e.st.WorkflowBeat, []any{e.cfg.Name, rows, e.cfg.Lease}, func(scan sqldb.Scan) error {
+		return tx.Query(ctx, e.st.WorkflowBeat, []any{e.cfg.Name, rows, e.cfg.Lease, ids}, func(scan sqldb.Scan) error {
 			var k runKey
 			err := scan(&k.id, &k.gen)
 			alive[k] = true

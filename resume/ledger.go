@@ -106,20 +106,23 @@ func (l *ledger) snapshot(m *mailRow) {
 // save writes what changed, one statement a table.
 func (l *ledger) save(ctx context.Context) error {
 	var workflows, mail, deliveries sqldb.Rows
+	var ids []string
+	var mailIDs []int64
 	for _, w := range l.workflows {
-		workflows = append(workflows, w.values())
+		workflows, ids = append(workflows, w.values()), append(ids, w.id)
 	}
 	for _, m := range l.mail {
-		mail = append(mail, m.values())
+		mail, mailIDs = append(mail, m.values()), append(mailIDs, m.id)
 	}
 	for a, m := range l.delivery {
 		deliveries = append(deliveries, map[string]any{"inbox": a.inbox, "message": a.id, "delivery": m.delivery, "version": m.version})
 	}
 	name := l.e.cfg.Name
+	inboxes, messages := keysOf(deliveries)
 	return errors.Join(
-		l.write(ctx, l.e.st.WorkflowSave, workflows, name, workflows),
-		l.write(ctx, l.e.st.SendDelivery, deliveries, name, deliveries),
-		l.write(ctx, l.e.st.MailPlace, mail, mail),
+		l.write(ctx, l.e.st.WorkflowSave, workflows, name, workflows, ids),
+		l.write(ctx, l.e.st.SendDelivery, deliveries, name, deliveries, messages, inboxes),
+		l.write(ctx, l.e.st.MailPlace, mail, mail, mailIDs),
 		l.write(ctx, l.e.st.HistoryInsert, l.history, name, l.history),
 	)
 }

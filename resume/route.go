@@ -3,6 +3,7 @@ package resume
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/events"
@@ -143,7 +144,9 @@ func (l *ledger) owners(ctx context.Context, threads sqldb.Rows) (map[address]ow
 		var a address
 		var o owner
 		err := scan(&a.inbox, &a.id, &o.workflow, &o.run)
-		out[a] = o
+		if o.workflow != "" {
+			out[a] = o
+		}
 		return err
 	})
 	return out, err
@@ -154,11 +157,24 @@ func (l *ledger) sent(ctx context.Context, messages sqldb.Rows) (map[address]*se
 	if len(messages) == 0 {
 		return out, nil
 	}
-	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.SendByMessage, l.e.cfg.Name, messages)
+	inboxes, ids := keysOf(messages)
+	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.SendByMessage, l.e.cfg.Name, inboxes, ids)
 	for _, s := range rows {
 		out[address{s.inbox, s.message}] = s
 	}
 	return out, err
+}
+
+// keysOf are the inboxes and messages of rows, each a list of its own.
+func keysOf(messages sqldb.Rows) (inboxes, ids []string) {
+	for _, m := range messages {
+		inbox, id := m["inbox"].(string), m["message"].(string)
+		if !slices.Contains(inboxes, inbox) {
+			inboxes = append(inboxes, inbox)
+		}
+		ids = append(ids, id)
+	}
+	return inboxes, ids
 }
 
 func (l *ledger) approvals(ctx context.Context, ids []string) (map[string]*sendRow, error) {

@@ -7,8 +7,12 @@ import (
 )
 
 // statements are every statement of the engine, once for both stores (see
-// package sqldb for the marks). Locks are taken in the order of doc/locks:
-// address, thread keys, workflow rows by ID, sends, mail.
+// package sqldb for the marks). Locks are taken in one order: address, thread
+// keys, workflow rows by ID, sends, mail.
+//
+// Where rows of a parameter meet a table, the table's keys are named once more
+// with {in}, or looked up row by row: Postgres takes any such parameter for a
+// hundred rows and would read a middling table whole.
 type statements struct {
 	Now     string
 	Through string
@@ -135,19 +139,21 @@ func newStatements(d sqldb.Dialect) statements {
 			finished_at = case when r.terminal then coalesce(w.finished_at, {now}) else null end
 			from {rows $2 id text, status text, step bigint, arrived bigint, consumed bigint, gen bigint, due bigint, deadline bigint, wait bigint,
 				finish boolean, kick boolean, timed_out boolean, timeouts bigint, attempts bigint, stalls bigint, error text, owner text, terminal boolean} as r
-			where w.engine = $1 and w.id = r.id`,
+			where w.engine = $1 and w.id = r.id and w.id {in $3 text}`,
 		WorkflowState: `update {s}workflows set state = $3 where engine = $1 and id = $2`,
 		WorkflowDue: `select ` + workflowColumns + ` from {s}workflows as w where w.engine = $1 and w.due <= {now}
 			order by w.due limit $2 {skip}`,
 		WorkflowBeat: `update {s}workflows as w set due = {after $3} from {rows $2 held text, held_gen bigint} as r
-			where w.engine = $1 and w.id = r.held and w.gen = r.held_gen and w.status = 'running' returning id, gen`,
+			where w.engine = $1 and w.id = r.held and w.id {in $4 text} and w.gen = r.held_gen and w.status = 'running' returning id, gen`,
 		Candidates: `select ` + workflowColumns + ` from {s}workflows as w where w.engine = $1 and w.inbox = $2 and w.counterparty = $3
 			and (w.finished_at is null or w.finished_at > $4) order by w.id {lock}`,
 		List: `select ` + workflowColumns + ` from {s}workflows as w where w.engine = $1 and w.id > $2 and ($3 = '' or w.status = $3)
 			order by w.id limit $4`,
 
-		ThreadOwners: `select t.inbox, t.thread, t.workflow, t.run from {s}threads as t
-			join {rows $3 inbox text, thread text} as r on t.inbox = r.inbox and t.thread = r.thread where t.engine = $1 and t.stream = $2`,
+		ThreadOwners: `select r.inbox, r.thread,
+				coalesce((select t.workflow from {s}threads as t where t.engine = $1 and t.stream = $2 and t.inbox = r.inbox and t.thread = r.thread), ''),
+				coalesce((select t.run from {s}threads as t where t.engine = $1 and t.stream = $2 and t.inbox = r.inbox and t.thread = r.thread), '')
+			from {rows $3 inbox text, thread text} as r`,
 		ThreadOwner: `select t.workflow, t.run from {s}threads as t where t.engine = $1 and t.stream = $2 and t.inbox = $3 and t.thread = $4`,
 		ThreadInsert: `insert into {s}threads (engine, stream, inbox, thread, workflow, run, matched_by, at)
 			values ($1, $2, $3, $4, $5, $6, $7, {now}) on conflict do nothing`,
@@ -177,7 +183,7 @@ func newStatements(d sqldb.Dialect) statements {
 				proof = r.proof, reason = r.reason, candidates = r.candidates, delivery = r.delivery, due = coalesce({time r.due}, m.due),
 				attempts = case when m.place = 'unplaced' and r.place <> 'unplaced' then 0 else m.attempts end
 			from {rows $1 id bigint, place text, workflow text, run text, step bigint, matched_by text, proof text, reason text,
-				candidates text, delivery text, due bigint} as r where m.id = r.id`,
+				candidates text, delivery text, due bigint} as r where m.id = r.id and m.id {in $2 bigint}`,
 		MailWait:   `update {s}mail set due = {after $2}, attempts = attempts - 1 where id = $1 and place = 'unplaced'`,
 		MailUnread: `update {s}mail set due = {after $2}, attempts = attempts + 1 where id = $1 and place = 'input' and consumed_by is null`,
 		MailRetry:  `update {s}mail set due = {after $2} where id = $1 and place in ('unplaced', 'input')`,
@@ -187,7 +193,7 @@ func newStatements(d sqldb.Dialect) statements {
 		MailPending: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.place = 'input'
 			and m.consumed_by is null order by m.id`,
 		MailConsume: `update {s}mail as m set consumed_by = $1, position = r.position, proof = r.proof from {rows $2 id bigint, position bigint, proof text} as r
-			where m.id = r.id and m.place = 'input' and m.consumed_by is null`,
+			where m.id = r.id and m.id {in $3 bigint} and m.place = 'input' and m.consumed_by is null`,
 		MailByEvent: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.event_id = $2 {lock}`,
 		MailRead: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1
 			and m.id = (select coalesce(a.alias_of, a.id) from {s}mail as a where a.engine = $1 and a.event_id = $2)`,
@@ -218,9 +224,10 @@ func newStatements(d sqldb.Dialect) statements {
 			and state = 'planned' and first_attempt is null`,
 		SendDelivery: `update {s}sends as o set delivery = r.delivery, version = r.version
 			from {rows $2 inbox text, message text, delivery text, version bigint} as r
-			where o.engine = $1 and o.inbox = r.inbox and o.message = r.message and o.version <= r.version`,
-		SendByMessage: `select ` + sendColumns + ` from {s}sends as o join {rows $2 inbox text, message text} as r
-			on o.inbox = r.inbox and o.message = r.message where o.engine = $1`,
+			where o.engine = $1 and o.inbox = r.inbox and o.message = r.message and o.message {in $3 text} and o.message <> ''
+			and o.inbox {in $4 text} and o.version <= r.version`,
+		SendByMessage: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox {in $2 text} and o.message {in $3 text}
+			and o.message <> ''`,
 		SendByAppr: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.approval {in $2 text} and o.approval <> ''`,
 		SendsHeld:  `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'held' order by o.workflow, o.step`,
 		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'planned'
