@@ -4,13 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -335,74 +333,6 @@ func (r *rig) until(what string, ok func() bool) {
 	}
 }
 
-// times are all columns of the tables that hold a moment.
-var times = map[string][]string{
-	"workflows": {"due", "deadline", "created_at", "updated_at", "finished_at"},
-	"threads":   {"at"},
-	"mail":      {"due", "decided_at", "arrived_at"},
-	"sends":     {"first_attempt", "due", "created_at", "settled_at"},
-	"history":   {"at"},
-	"streams":   {"attached_at", "through", "lease_until", "created_at"},
-}
-
-// jump lets d pass, for the store and the provider.
-func (r *rig) jump(d time.Duration) {
-	r.t.Helper()
-	r.srv.Advance(d)
-	back := micros(d)
-	if r.store == "postgres" {
-		back += " * interval '1 microsecond'"
-	}
-	for table, columns := range times {
-		var set []string
-		for _, c := range columns {
-			set = append(set, c+" = "+c+" - "+back)
-		}
-		r.exec("update {s}" + table + " set " + strings.Join(set, ", "))
-	}
-}
-
-func (r *rig) sql(query string) string {
-	if r.store == "postgres" {
-		return strings.ReplaceAll(query, "{s}", pgx.Identifier{r.cfg.Schema}.Sanitize()+".")
-	}
-	return strings.ReplaceAll(query, "{s}", "replywake_")
-}
-
-func (r *rig) exec(query string) {
-	r.t.Helper()
-	r.unlessBusy(func() (err error) {
-		if r.pool != nil {
-			_, err = r.pool.Exec(context.Background(), r.sql(query))
-		} else {
-			_, err = r.db.ExecContext(context.Background(), r.sql(query))
-		}
-		return err
-	})
-}
-
-// count reads one number of the store.
-func (r *rig) count(query string) (n int) {
-	r.t.Helper()
-	r.unlessBusy(func() error {
-		if r.pool != nil {
-			return r.pool.QueryRow(context.Background(), r.sql(query)).Scan(&n)
-		}
-		return r.db.QueryRowContext(context.Background(), r.sql(query)).Scan(&n)
-	})
-	return n
-}
-
-// unlessBusy waits while the engine is SQLite's one writer.
-func (r *rig) unlessBusy(query func() error) {
-	r.t.Helper()
-	err := query()
-	for err != nil && strings.Contains(err.Error(), "locked") {
-		err = query()
-	}
-	require.NoError(r.t, err)
-}
-
 func (r *rig) workflow(id string) resume.Workflow {
 	r.t.Helper()
 	w, err := r.eng.Workflow(context.Background(), id)
@@ -471,5 +401,3 @@ func answer(run *resume.Run, text string) resume.Next {
 
 // listens waits again, whatever comes.
 func listens(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil }
-
-func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
