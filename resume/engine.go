@@ -61,7 +61,10 @@ func NewPostgres(pool *pgxpool.Pool, mail Mail, step Step, cfg Config) (*Postgre
 	}
 	cfg = cfg.withDefaults()
 	e, err := newEngine(sqldb.Postgres(pool, cfg.Schema, cfg.Pooler), mail, step, cfg)
-	return &PostgresEngine{e}, err
+	if err != nil {
+		return nil, err
+	}
+	return &PostgresEngine{e}, nil
 }
 
 // NewSQLite makes an engine on a database in a file, which the caller opened

@@ -171,12 +171,16 @@ func (l *ledger) unbind(ctx context.Context, m *mailRow, by string) error {
 	if m.decision != "bind" || m.place != placeInput || w == nil || m.consumed || !m.due.After(l.now) {
 		return ErrTooLate
 	}
-	if _, err := l.tx.Exec(ctx, l.e.st.ThreadDrop, l.e.cfg.Name, l.e.stream, m.inbox, m.thread, w.id); err != nil {
+	dropped, err := l.tx.Exec(ctx, l.e.st.ThreadDrop, l.e.cfg.Name, l.e.stream, m.inbox, m.thread, w.id)
+	if err != nil {
 		return err
 	}
 	along, err := rowsOf(ctx, l.tx, scanMail, l.e.st.MailAlong, l.e.cfg.Name, w.id, w.run, m.inbox, m.thread)
 	if err != nil {
 		return err
+	}
+	if dropped == 0 { // the thread was the workflow's before
+		along = nil
 	}
 	for _, other := range along {
 		l.unplace(other)

@@ -202,7 +202,7 @@ func newStatements(d sqldb.Dialect) statements {
 		MailRelease: `update {s}mail set due = {now} where engine = $1 and workflow = $2 and run = $3
 			and place = 'input' and consumed_by is null`,
 		MailAlong: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.inbox = $4 and m.thread = $5
-			and m.place = 'input' and m.consumed_by is null and m.matched_by = 'person' and m.decision = '' order by m.id {lock}`,
+			and m.place = 'input' and m.consumed_by is null and m.matched_by in ('person', 'thread') and m.decision = '' order by m.id {lock}`,
 		MailReview: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.place = 'review' and m.id > $2 order by m.id limit $3`,
 		MailInputs: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.place = 'input'
 			order by m.consumed_by is null, m.consumed_by, m.position, m.id`,

@@ -106,7 +106,6 @@ func (r *rig) prepared(and string) []string {
 }
 
 func TestMigratingInPoolerModePreparesNothing(t *testing.T) {
-	t.Skip("engine: Migrate and Ready go through goose on the pool's own exec mode, so Pooler: true still leaves prepared statements")
 	t.Parallel()
 	r := alone(t, testdb.Database(t), listens, resume.Config{Pooler: true}, 2)
 	require.NoError(t, r.eng.Ready(t.Context()))
@@ -115,7 +114,6 @@ func TestMigratingInPoolerModePreparesNothing(t *testing.T) {
 
 // A program with a pool of one connection waits for nobody.
 func TestMigrateOnAPoolOfOne(t *testing.T) {
-	t.Skip("engine: Migrate needs two connections at once (goose's table lock) and hangs on a pool of one")
 	t.Parallel()
 	url := testdb.Database(t)
 	pc, err := pgxpool.ParseConfig(url)

@@ -77,18 +77,25 @@ func open(ctx context.Context, db *sqldb.DB) (std *sql.DB, done func(), err erro
 	if db.SQLite {
 		return db.SQL(), func() {}, wal(ctx, db.SQL())
 	}
-	// Creating a schema needs a right that using one does not.
-	var exists bool
-	if err := db.Pool().QueryRow(ctx, "select exists(select from pg_namespace where nspname = $1)", db.Schema).Scan(&exists); err != nil {
-		return nil, nil, err
+	// Connections of its own: the pool may be smaller than what a migration with
+	// its lock needs, and nothing may stay prepared behind a pooler.
+	cfg := db.Pool().Config().ConnConfig.Copy()
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	std = stdlib.OpenDB(*cfg)
+	if err := createSchema(ctx, std, db.Schema); err != nil {
+		return nil, nil, errors.Join(err, std.Close())
 	}
-	if !exists {
-		if _, err := db.Pool().Exec(ctx, "create schema if not exists "+pgx.Identifier{db.Schema}.Sanitize()); err != nil {
-			return nil, nil, err
-		}
-	}
-	std = stdlib.OpenDBFromPool(db.Pool())
 	return std, func() { _ = std.Close() }, nil
+}
+
+// createSchema needs a right that using a schema does not.
+func createSchema(ctx context.Context, std *sql.DB, name string) error {
+	var exists bool
+	err := std.QueryRowContext(ctx, "select exists(select from pg_namespace where nspname = $1)", name).Scan(&exists)
+	if err == nil && !exists {
+		_, err = std.ExecContext(ctx, "create schema if not exists "+pgx.Identifier{name}.Sanitize())
+	}
+	return err
 }
 
 // wal sets write-ahead logging, without which readers block the writer.
