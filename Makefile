@@ -20,13 +20,13 @@ test: $(TESTDB) ## Everything: gofmt, go vet, every test with the race detector 
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w is needed on:" $$unformatted; exit 1; fi
 	go vet ./...
 	@internal/testdb/install.sh
-	$(TESTDB) -- go test -race -timeout 10m $(TESTFLAGS) $(PKG)
+	$(TESTDB) -- go test -race -timeout 20m $(TESTFLAGS) $(PKG)
 
 .PHONY: test-docker
 test-docker: $(TESTDB) ## The same tests on a Postgres that dockertest starts; needs a Docker engine (PKG)
 	internal/testdb/docker/image.sh
 	TESTDB_DOCKER=1 go test -race -count=1 -v -run 'Docker|Container' ./internal/testdb
-	$(TESTDB) -docker -- go test -race -timeout 10m $(TESTFLAGS) $(PKG)
+	$(TESTDB) -docker -- go test -race -timeout 20m $(TESTFLAGS) $(PKG)
 
 .PHONY: bench
 bench: $(TESTDB) ## Every benchmark, with allocations (BENCH, a pattern)
