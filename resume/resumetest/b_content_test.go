@@ -17,7 +17,7 @@ import (
 // the end; one behind the first hundred is found.
 func TestB14NotListed(t *testing.T) {
 	play(t, scenario{
-		Name: "not-listed", Step: acks,
+		Name: "not-listed", Step: acks, Config: resume.Config{UnreadableUntil: 10 * time.Minute},
 		Setup: ask("w1"),
 		Actors: []actor{{"mail", do(
 			func(w *world) error {

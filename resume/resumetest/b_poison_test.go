@@ -262,7 +262,7 @@ func TestDeadlineAgainstReply(t *testing.T) {
 	q.First = q.First.Wait(24 * time.Hour)
 	explore(t, scenario{
 		Name: "deadline-against-reply", Step: reminds,
-		Setup:  do(start(q), settle, jump(25*time.Hour)),
+		Setup:  do(start(q), settle, jump(25*time.Hour), sweep),
 		Actors: []actor{{"worker", work}, {"reply", reply("w1", "100 EUR")}},
 		Check:  do(status("w1", resume.StatusWaiting), acked),
 	})

@@ -5,7 +5,6 @@ import (
 
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/resume"
-	"github.com/replywake/replywake/resume/resumetest"
 )
 
 // The corpus: each defect of a first design of such an engine, as a test of
@@ -23,7 +22,7 @@ func TestB1CorrectionWhileAnswering(t *testing.T) {
 	t.Parallel()
 	o := bounded(t)
 	o.Preemptions = -1
-	resumetest.Explore(t, correction, o)
+	exploreWithin(t, correction, o)
 }
 
 // The answer is there before we know that the question left.
@@ -41,7 +40,7 @@ func TestB3CorrectionBesideTheWorker(t *testing.T) {
 	t.Parallel()
 	o := bounded(t)
 	o.Stride = -1
-	resumetest.Explore(t, correction, o)
+	exploreWithin(t, correction, o)
 }
 
 // A worker that goes back to waiting decides by columns of the row it locks,

@@ -60,15 +60,15 @@ func crashRun(r *rig, n int) (passed int, v *Violation, err error) {
 	defer w.srv.Close()
 	c := &crasher{w: w, at: n}
 	if err := w.setUp(); err != nil {
-		return 0, w.failed(), err
+		return 0, w.explain(c), w.ignoreViolation(err)
 	}
 	for _, actor := range r.scenario.Actors {
 		if err := w.crashAct(actor, c); err != nil {
-			return c.passed, w.explain(c), ignoreViolation(err)
+			return c.passed, w.explain(c), w.ignoreViolation(err)
 		}
 	}
 	err = w.finish()
-	return c.passed, w.explain(c), ignoreViolation(err)
+	return c.passed, w.explain(c), w.ignoreViolation(err)
 }
 
 func (w *world) crashAct(actor Actor, c *crasher) error {
@@ -178,9 +178,9 @@ func (w *world) explain(c *crasher) *Violation {
 	return v
 }
 
-// ignoreViolation: a violation is reported by itself.
-func ignoreViolation(err error) error {
-	if _, ok := errors.AsType[*Violation](err); ok {
+// ignoreViolation: a violation is reported by itself, whatever came of it.
+func (w *world) ignoreViolation(err error) error {
+	if w.failed() != nil {
 		return nil
 	}
 	return err

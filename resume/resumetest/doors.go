@@ -54,11 +54,14 @@ func (w *World) ReplyAndPush(workflow, text string) error {
 // InboundAndPush is Inbound, with the push of its event.
 func (w *World) InboundAndPush(m efatest.Mail) error { return w.Push(w.Inbound(m).EventID) }
 
-// Sweep takes one page at the pull door, above the stored cursor.
+// Sweep takes one page at the pull door, above the stored cursor. If that is
+// the last one, everything up to now counts as received.
 func (w *World) Sweep() error {
 	_, err := w.sweep()
 	return err
 }
+
+const lookBack = 2 * time.Minute
 
 func (w *World) sweep() (n int, err error) {
 	at, err := w.process.inbox.Position(w.ctx)
@@ -69,15 +72,21 @@ func (w *World) sweep() (n int, err error) {
 		return 0, err
 	}
 	page, err := w.mail.Source().Page(w.ctx, at.Cursor)
-	if err != nil || len(page.Events) == 0 {
+	if err != nil {
 		return 0, err
 	}
-	w.feed(page.Events...)
-	if _, err := w.process.inbox.Take(w.ctx, events.Batch{Events: page.Events, Cursor: page.Last()}); err != nil {
-		return 0, err
+	if len(page.Events) > 0 {
+		w.feed(page.Events...)
+		if _, err := w.process.inbox.Take(w.ctx, events.Batch{Events: page.Events, Cursor: page.Last()}); err != nil {
+			return 0, err
+		}
+		w.acknowledged(page.Events...)
 	}
-	w.acknowledged(page.Events...)
-	return len(page.Events), nil
+	if page.More {
+		return len(page.Events), nil
+	}
+	w.swept.Store(true)
+	return len(page.Events), w.process.inbox.Reached(w.ctx, at.Now, max(at.Cursor, page.Last()), lookBack, true)
 }
 
 // event reads an event of the provider's record, as its API shows it.

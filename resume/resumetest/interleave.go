@@ -13,7 +13,7 @@ func scheduleRun(r *rig, pick func(enabled []int, last int) int) (log []decision
 	}
 	defer w.srv.Close()
 	if err := w.setUp(); err != nil {
-		return nil, 0, w.failed(), ignoreViolation(err)
+		return nil, 0, w.explain(&crasher{}), w.ignoreViolation(err)
 	}
 	s, err := newStage(w, pick)
 	if err != nil {
@@ -26,7 +26,7 @@ func scheduleRun(r *rig, pick func(enabled []int, last int) int) (log []decision
 		v.Replay = w.replay("schedule", scheduleOf(s.log).String())
 		v.Trace = append(s.trace, w.story()...)
 	}
-	return s.log, s.deadlocks, v, ignoreViolation(err)
+	return s.log, s.deadlocks, v, w.ignoreViolation(err)
 }
 
 // replay names one run: scenario, store, mode and what ran.

@@ -33,6 +33,10 @@ func (r *rig) processOf(i int) (*process, error) {
 		if err != nil {
 			return nil, err
 		}
+		// What an inbox does once only is no part of any run.
+		if _, err := p.inbox.Position(context.Background()); err != nil {
+			return nil, err
+		}
 		r.processes = append(r.processes, p)
 	}
 	return r.processes[i], nil

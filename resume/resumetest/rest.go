@@ -31,7 +31,7 @@ func (w *World) Settle() error {
 
 // act does one thing that is due, or moves the clock.
 func (w *World) act() (did bool, err error) {
-	if n, err := w.sweepAll(); n > 0 || err != nil {
+	if did, err := w.sweepAll(); did || err != nil {
 		return true, err
 	}
 	t, clock, err := w.present()
@@ -54,16 +54,18 @@ func (w *World) act() (did bool, err error) {
 	return true, w.Send()
 }
 
-// sweepAll sweeps if the provider has events that have not arrived.
-func (w *World) sweepAll() (int, error) {
+// sweepAll sweeps if the provider has events that have not arrived, or if time
+// has passed since: what fires at a deadline waits for a sweep behind it.
+func (w *World) sweepAll() (did bool, err error) {
 	t, _, err := w.present()
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	if len(t.missing(w.srv.Events())) == 0 {
-		return 0, nil
+	if w.swept.Load() && len(t.missing(w.srv.Events())) == 0 {
+		return false, nil
 	}
-	return w.sweep()
+	n, err := w.sweep()
+	return n > 0, err
 }
 
 // missing are the events of the provider's record that have not arrived.

@@ -3,6 +3,7 @@ package resumetest_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -28,14 +29,16 @@ const (
 // bounded is what a test run has time for; REPLYWAKE_EXPLORE=long takes all.
 func bounded(t *testing.T) resumetest.Options {
 	t.Helper()
-	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 5, Runs: 24, Random: 4}
+	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 8, Runs: 16, Random: 2}
 	switch {
+	case os.Getenv("RESUMETEST_MUTANT") != "": // there is something to be found
+		o.Stride, o.Runs, o.Random, o.NoSQLite = 1, 400, 20, raceEnabled
 	case resumetest.Long():
 		o.Stride, o.Runs, o.Random = 0, 0, 0
 	case testing.Short():
-		o.Stride, o.Runs, o.Random = 17, 6, -1
-	case raceEnabled: // SQLite is ten times slower then
-		o.Stride, o.Runs, o.Random = 13, 8, -1
+		o.Stride, o.Runs, o.Random = 23, 4, -1
+	case raceEnabled:
+		o.Stride, o.Runs, o.Random = 19, 6, -1
 	}
 	return o
 }
@@ -44,7 +47,21 @@ func bounded(t *testing.T) resumetest.Options {
 func explore(t *testing.T, s scenario) {
 	t.Helper()
 	t.Parallel()
-	resumetest.Explore(t, s, bounded(t))
+	exploreWithin(t, s, bounded(t))
+}
+
+func exploreWithin(t *testing.T, s scenario, o resumetest.Options) {
+	t.Helper()
+	if !raceEnabled || resumetest.Long() || o.NoSQLite || o.Stride < 0 && o.Preemptions < 0 {
+		resumetest.Explore(t, s, o)
+		return
+	}
+	lite := o // SQLite is written in Go, and ten times slower under the race detector
+	lite.Postgres = ""
+	lite.Stride, lite.Runs = o.Stride*3, 2
+	resumetest.Explore(t, s, lite)
+	o.NoSQLite = true
+	resumetest.Explore(t, s, o)
 }
 
 // play runs a scenario once on each store, its actors one after another.

@@ -15,12 +15,12 @@ const afterHold = 11 * time.Second
 // waits takes what comes and says nothing.
 func waits(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil }
 
-// endsOne is done with the first reply of w1; others answer.
+// endsOne is done with the first reply of w1; others wait on.
 func endsOne(ctx context.Context, run *resume.Run) (resume.Next, error) {
 	if run.ID == "w1" {
 		return ends(ctx, run)
 	}
-	return acks(ctx, run)
+	return waits(ctx, run)
 }
 
 // reviewsFirst asks a person about the first reply, and then waits.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/replywake/replywake/client/efa"
@@ -29,6 +30,7 @@ type world struct {
 	before    *tables   // at the last commit
 	readAt    time.Time // when that was; zero if the clock has been moved since
 	violation *Violation
+	swept     atomic.Bool // up to the head, since the clock was moved
 }
 
 func newWorld(r *rig) (*world, error) {
@@ -150,6 +152,7 @@ func (w *World) Jump(d time.Duration) error {
 		return err
 	}
 	w.srv.Advance(d)
+	w.swept.Store(false)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.readAt = time.Time{}
