@@ -55,7 +55,7 @@ func (e *Engine) admit(ctx context.Context, w *workflowRow, in []*loaded) (accep
 			continue
 		}
 		from, _ := client.NormalizeAddress(l.input.Message.From.Text())
-		l.input.Proof = proofOf(l.row.matchedBy, from == w.counterparty)
+		l.input.Proof = proofOf(l.row.matchedBy, from != "" && from == w.counterparty)
 		l.row.proof = string(l.input.Proof)
 		switch verdict, reason := e.judge(l, w, from, looping); verdict {
 		case Accept:

@@ -53,7 +53,7 @@ func (l *ledger) commit(ctx context.Context, run *Run, next Next, saved []byte, 
 	if err := l.consume(ctx, w, accepted); err != nil {
 		return err
 	}
-	if err := l.judged(w, verdicts); err != nil {
+	if err := l.judged(ctx, w, verdicts); err != nil {
 		return err
 	}
 	if next.saves {
@@ -93,14 +93,20 @@ type conflictError struct{ thread, owner string }
 
 func (c *conflictError) Error() string { return "the thread belongs to workflow " + c.owner }
 
+// tellConflict tells the step once; a step that does the same again has failed.
 func (l *ledger) tellConflict(ctx context.Context, w *workflowRow, c *conflictError) error {
 	m := &mailRow{
 		kind: kindSendError, eventID: fmt.Sprintf("conflict:%s-%d:%s", w.run, w.Step+1, c.thread), inbox: w.inbox, reason: c.Error(),
 	}
-	if err := l.tell(ctx, w, m, matchedByEngine); err != nil {
+	told, err := l.tell(ctx, w, m, matchedByEngine)
+	switch {
+	case err != nil:
 		return err
+	case told:
+		w.state = w.release(l.now)
+	default:
+		w.state = w.fail(c.Error(), l.now, stepBackoff(w.Attempts), int64(l.e.cfg.Attempts))
 	}
-	w.state = w.release(l.now)
 	return nil
 }
 
@@ -134,7 +140,21 @@ func (l *ledger) consume(ctx context.Context, w *workflowRow, accepted []*loaded
 }
 
 // judged stores verdicts: those inputs are no longer the workflow's.
-func (l *ledger) judged(w *workflowRow, verdicts []*mailRow) error {
+func (l *ledger) judged(ctx context.Context, w *workflowRow, verdicts []*mailRow) error {
+	if len(verdicts) == 0 {
+		return nil
+	}
+	var ids []int64
+	for _, m := range verdicts {
+		ids = append(ids, m.id)
+	}
+	held, err := rowsOf(ctx, l.tx, func(scan sqldb.Scan, id *int64) error { return scan(id) }, l.e.st.MailStill, ids)
+	if err != nil {
+		return err
+	}
+	if len(held) != len(verdicts) {
+		return errNotMine // one was taken away by a person meanwhile
+	}
 	for _, m := range verdicts {
 		l.mail = append(l.mail, m)
 		l.record(w, "verdict", m.eventID+": "+m.reason)
@@ -150,7 +170,7 @@ func (e *Engine) yield(ctx context.Context, w *workflowRow, verdicts []*mailRow,
 		if err != nil {
 			return err
 		}
-		if err := l.judged(row, verdicts); err != nil {
+		if err := l.judged(ctx, row, verdicts); err != nil {
 			return err
 		}
 		row.state = row.yield(l.now, next)

@@ -35,7 +35,10 @@ func (e *Engine) claim(ctx context.Context, n int) (claimed []*workflowRow, err 
 		}
 		return nil
 	})
-	return claimed, err
+	if err != nil { // not committed: nothing is ours
+		return nil, err
+	}
+	return claimed, nil
 }
 
 // through is the moment up to which everything has been received, as the

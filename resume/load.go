@@ -78,7 +78,8 @@ func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, 
 		age := now.Sub(m.arrived)
 		if m.due.After(now) {
 			in.later(m.due)
-			in.wait = in.wait || m.attempts > 0 && age < e.cfg.UnreadableFor // between two tries
+			// Between two tries; or bound by a person while the deadline's run worked.
+			in.wait = in.wait || m.attempts > 0 && age < e.cfg.UnreadableFor || m.attempts == 0 && w.TimedOut
 			continue
 		}
 		got, err := e.read(ctx, m, r)
@@ -119,9 +120,13 @@ func (in *inputs) later(t time.Time) {
 	}
 }
 
-// isMissing says whether the message, not the service, is the trouble.
+// isMissing says whether the message, not the service, is the trouble: it is
+// not there yet, or the provider will not show it, or shows what cannot be read.
 func isMissing(err error) bool {
-	return errors.Is(err, errUnreadable) || errors.Is(err, client.ErrNotFound)
+	if errors.Is(err, errUnreadable) || errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrBadAnswer) {
+		return true
+	}
+	return client.ClassOf(err) == client.ClassRequest
 }
 
 // inOrder: by position within a thread; between threads by the messages' own

@@ -50,7 +50,7 @@ func (s state) release(now time.Time) state {
 	s.TimedOut = false
 	switch {
 	case s.pending() || s.Kick:
-		s.Status, s.Due, s.Finish = StatusRunnable, now, false
+		s.Status, s.Due = StatusRunnable, now // Finish stays, for a run that takes nothing
 	case s.Finish:
 		s.Status, s.Due, s.Deadline = StatusDone, time.Time{}, time.Time{}
 	default:

@@ -150,9 +150,12 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 		l.settle(m, reason)
 		return nil
 	}
-	found, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.Candidates, l.e.cfg.Name, m.inbox, from, m.arrived)
-	if err != nil {
-		return err
+	var found []*workflowRow
+	if from != "" { // a From that is no address is nobody's
+		var err error
+		if found, err = rowsOf(ctx, l.tx, scanWorkflow, l.e.st.Candidates, l.e.cfg.Name, m.inbox, from, m.arrived); err != nil {
+			return err
+		}
 	}
 	for _, w := range found {
 		l.workflows[w.id] = w
@@ -288,8 +291,7 @@ func (e *Engine) seen(err error) error {
 // unreadable keeps a message that could not be read, and after a day puts it
 // before a person.
 func (e *Engine) unreadable(ctx context.Context, m *mailRow, cause error) error {
-	missing := errors.Is(cause, errUnreadable) || errors.Is(cause, client.ErrNotFound)
-	if !missing || e.age(ctx, m) < e.cfg.UnreadableUntil {
+	if !isMissing(cause) || e.age(ctx, m) < e.cfg.UnreadableUntil {
 		return cause
 	}
 	return e.inTx(ctx, func(l *ledger) error {

@@ -45,11 +45,15 @@ func (e *Engine) matchAbout(ctx context.Context, m *mailRow) error {
 	})
 }
 
-// unknown settles an event about nothing of ours, once no send is open whose
-// outcome could make it ours.
+// unknown settles an event about nothing of ours, once no send is open, held or
+// without a message ID that it could be about, or after an hour.
 func (l *ledger) unknown(ctx context.Context, m *mailRow) error {
-	if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
+	n, err := l.count(ctx, l.e.st.SendDoubt, l.e.cfg.Name, m.inbox, m.arrived, -outcomeWait)
+	if err != nil {
 		return err
+	}
+	if n > 0 && l.now.Sub(m.arrived) <= outcomeWait {
+		return errOpen
 	}
 	l.settle(m, "not_ours")
 	return nil
@@ -88,6 +92,9 @@ func (e *Engine) matchQueued(ctx context.Context, m *mailRow) error {
 		return err
 	}
 	if len(sent) == 0 {
+		if err := ignore(e.settledNow(ctx, m), errOpenLong); err != nil {
+			return err
+		}
 		if fit, err = look.fits(ctx, m); err != nil {
 			return err
 		}
@@ -143,8 +150,12 @@ func (l *ledger) confirm(ctx context.Context, m *mailRow, fit []*sendRow, notOur
 		return err
 	}
 	switch {
-	case notOurs:
-		return l.unknown(ctx, m)
+	case notOurs: // the held ones were compared
+		if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
+			return err
+		}
+		l.settle(m, "not_ours")
+		return nil
 	case len(fit) > 1:
 		if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
 			return err

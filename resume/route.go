@@ -86,9 +86,9 @@ type known struct {
 
 type owner struct{ workflow, run string }
 
-// lookUp finds what the events' keys belong to and locks those workflows. An
-// owner is read again under the locks, since a finished workflow's thread may
-// have moved meanwhile.
+// lookUp finds what the events' keys belong to and locks those workflows. The
+// keys are read again under the locks: a thread may have moved meanwhile, a
+// send may have had its outcome.
 func (l *ledger) lookUp(ctx context.Context, used []events.Event) (known, error) {
 	k := known{}
 	var threads, messages sqldb.Rows
@@ -104,21 +104,25 @@ func (l *ledger) lookUp(ctx context.Context, used []events.Event) (known, error)
 			approvals = append(approvals, ev.Approval)
 		}
 	}
-	var err error
-	if k.threads, err = l.owners(ctx, threads); err != nil {
+	if err := l.lookUpKeys(ctx, &k, threads, messages, approvals); err != nil {
 		return k, err
+	}
+	ids := k.workflows()
+	if err := l.lock(ctx, ids...); err != nil || len(ids) == 0 {
+		return k, err
+	}
+	return k, l.lookUpKeys(ctx, &k, threads, messages, approvals)
+}
+
+func (l *ledger) lookUpKeys(ctx context.Context, k *known, threads, messages sqldb.Rows, approvals []string) (err error) {
+	if k.threads, err = l.owners(ctx, threads); err != nil {
+		return err
 	}
 	if k.sent, err = l.sent(ctx, messages); err != nil {
-		return k, err
+		return err
 	}
-	if k.approvals, err = l.approvals(ctx, approvals); err != nil {
-		return k, err
-	}
-	if err := l.lock(ctx, k.workflows()...); err != nil || len(k.threads) == 0 {
-		return k, err
-	}
-	k.threads, err = l.owners(ctx, threads)
-	return k, err
+	k.approvals, err = l.approvals(ctx, approvals)
+	return err
 }
 
 func (k known) workflows() []string {
@@ -227,7 +231,7 @@ func (l *ledger) placeAbout(m *mailRow, s *sendRow) {
 		m.place, m.reason = placeSettled, "stale"
 		return
 	}
-	news := m.kind == events.KindApproval || m.delivery.Failed() && m.delivery != s.delivery
+	news := m.kind == events.KindApproval && s.state == sendHeld || m.delivery.Failed() && m.delivery != s.delivery
 	if m.delivery != client.DeliveryUnknown {
 		s.version, s.delivery = m.version, m.delivery // for the next of this transaction
 	}

@@ -166,7 +166,10 @@ func claimOf[T any](ctx context.Context, db *sqldb.DB, read func(sqldb.Scan, *T)
 		out, err = rowsOf(ctx, tx, read, query, args...)
 		return err
 	})
-	return out, err
+	if err != nil { // not committed: nothing is ours
+		return nil, err
+	}
+	return out, nil
 }
 
 // exec runs one statement in a transaction of its own.

@@ -254,7 +254,7 @@ func (l *ledger) failSend(ctx context.Context, s *sendRow, cause error) error {
 		return nil
 	}
 	m := &mailRow{kind: kindSendError, eventID: "send:" + s.key, inbox: s.inbox, reason: why}
-	if err := l.tell(ctx, w, m, matchedByEngine); err != nil {
+	if _, err := l.tell(ctx, w, m, matchedByEngine); err != nil {
 		return err
 	}
 	w.state = w.refused(s.step, l.now)

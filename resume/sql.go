@@ -62,6 +62,7 @@ type statements struct {
 	MailDecide   string
 	MailRelease  string
 	MailReview   string
+	MailStill    string
 	MailAlong    string
 	MailInputs   string
 	MailAbout    string
@@ -78,6 +79,7 @@ type statements struct {
 	SendsHeld     string
 	SendOpen      string
 	SendBegan     string
+	SendDoubt     string
 	SendRecent    string
 	SendOf        string
 	SendsNameless string
@@ -159,8 +161,10 @@ func newStatements(d sqldb.Dialect) statements {
 			values ($1, $2, $3, $4, $5, $6, $7, {now}) on conflict do nothing`,
 		ThreadMove: `update {s}threads set workflow = $5, run = $6, matched_by = $7, at = {now}
 			where engine = $1 and stream = $2 and inbox = $3 and thread = $4`,
-		ThreadDrop: `delete from {s}threads where engine = $1 and stream = $2 and inbox = $3 and thread = $4 and workflow = $5 and matched_by = 'person'`,
-		ThreadsOf:  `select t.inbox, t.thread from {s}threads as t where t.engine = $1 and t.stream = $2 and t.workflow = $3 and t.run = $4 order by t.at, t.thread`,
+		ThreadDrop: `delete from {s}threads where engine = $1 and stream = $2 and inbox = $3 and thread = $4 and workflow = $5 and matched_by = 'person'
+			and not exists (select 1 from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4 and m.workflow = $5
+			and m.place = 'input' and m.consumed_by is not null)`,
+		ThreadsOf: `select t.inbox, t.thread from {s}threads as t where t.engine = $1 and t.stream = $2 and t.workflow = $3 and t.run = $4 order by t.at, t.thread`,
 		ThreadMail: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4
 			and m.kind = 'received' and m.alias_of is null and (m.place = 'unplaced' or m.place = 'review' and m.decided_at is null
 			and m.reason in ('no_candidate', 'several_candidates', 'late_reply', 'conflict')) order by m.id {lock}`,
@@ -203,6 +207,7 @@ func newStatements(d sqldb.Dialect) statements {
 			and place = 'input' and consumed_by is null`,
 		MailAlong: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.inbox = $4 and m.thread = $5
 			and m.place = 'input' and m.consumed_by is null and m.matched_by in ('person', 'thread') and m.decision = '' order by m.id {lock}`,
+		MailStill:  `select m.id from {s}mail as m where m.id {in $1 bigint} and m.place = 'input' and m.consumed_by is null order by m.id {lock}`,
 		MailReview: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.place = 'review' and m.id > $2 order by m.id limit $3`,
 		MailInputs: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.place = 'input'
 			order by m.consumed_by is null, m.consumed_by, m.position, m.id`,
@@ -217,7 +222,8 @@ func newStatements(d sqldb.Dialect) statements {
 			from c where o.engine = $1 and o.workflow = c_workflow and o.run = c_run and o.step = c_step returning ` + returning(sendColumns),
 		SendLock: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.step = $4 {lock}`,
 		SendSettle: `update {s}sends set state = $5, message = $6, thread = $7, approval = $8, error = $9, due = null,
-			settled_at = case when $5 = 'held' then null else {now} end where engine = $1 and workflow = $2 and run = $3 and step = $4`,
+			settled_at = case when $5 = 'held' then null else {now} end where engine = $1 and workflow = $2 and run = $3 and step = $4
+			and state in ('planned', 'held')`,
 		SendLater: `update {s}sends set due = {after $6}, error = $7, stalls = $8 where engine = $1 and workflow = $2 and run = $3 and step = $4
 			and attempts = $5 and state = 'planned'`,
 		SendDrop: `update {s}sends set state = 'dropped', due = null, settled_at = {now} where engine = $1 and workflow = $2 and run = $3
@@ -232,6 +238,8 @@ func newStatements(d sqldb.Dialect) statements {
 		SendsHeld:  `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'held' order by o.workflow, o.step`,
 		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'planned'
 			and o.first_attempt is not null and o.first_attempt <= $3`,
+		SendDoubt: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and (o.state = 'held'
+			or o.state = 'planned' and o.first_attempt <= $3 or o.state = 'accepted' and o.message = '' and o.created_at > {after $4})`,
 		SendBegan: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3
 			and o.first_attempt is not null and o.first_attempt <= $4`,
 		SendRecent: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.answering and o.created_at > {after $4}`,
@@ -250,7 +258,7 @@ func newStatements(d sqldb.Dialect) statements {
 		PruneBodies: `update {s}sends set body = null where engine = $1 and state in ('accepted', 'failed', 'dropped') and body is not null
 			and created_at < {after $2}`,
 		PruneUnclaimed: `update {s}mail set place = 'settled', reason = 'expired' where id in (select m.id from {s}mail as m where m.engine = $1
-			and m.place = 'review' and m.candidates = '[]' and m.arrived_at < {after $2} order by m.arrived_at limit $3)`,
+			and m.place = 'review' and m.candidates = '[]' and m.arrived_at < {after $2} order by m.arrived_at limit $3) and place = 'review'`,
 		PruneSends: `update {s}sends as o set body = null, subject = '', recipients = '[]', counterparty = '' where o.engine = $1 and o.state <> 'planned'
 			and o.counterparty <> '' and o.created_at < {after $2} and not exists (select 1 from {s}workflows as w where w.engine = $1
 			and w.id = o.workflow and w.run = o.run and (w.finished_at is null or w.finished_at >= {after $2}))`,
@@ -261,14 +269,17 @@ func newStatements(d sqldb.Dialect) statements {
 			on w.engine = h.engine and w.id = h.workflow where h.engine = $1 and w.finished_at < {after $2} limit $3)`,
 		PruneWorkflows: `delete from {s}workflows where engine = $1 and id in (select w.id from {s}workflows as w where w.engine = $1
 			and w.finished_at < {after $2} and not exists (select 1 from {s}history as h where h.engine = w.engine and h.workflow = w.id)
-			order by w.finished_at limit $3)`,
+			order by w.finished_at limit $3) and finished_at < {after $2}`,
 
-		ForgetLive:  `select count(*) from {s}workflows as w where w.engine = $1 and w.counterparty = $2 and w.finished_at is null`,
-		ForgetSends: `update {s}sends set body = null, subject = '', recipients = '[]', counterparty = '' where engine = $1 and counterparty = $2`,
+		ForgetLive: `select (select count(*) from {s}workflows as w where w.engine = $1 and w.counterparty = $2 and w.finished_at is null)
+			+ (select count(*) from {s}sends as o where o.engine = $1 and o.counterparty = $2 and o.state = 'planned')`,
+		ForgetSends: `update {s}sends set body = null, subject = '', recipients = '[]', counterparty = '' where engine = $1 and counterparty = $2
+			and state <> 'planned'`,
 		ForgetMail: `update {s}mail set data = null where engine = $1 and run in
 			(select w.run from {s}workflows as w where w.engine = $1 and w.counterparty = $2
 			union select o.run from {s}sends as o where o.engine = $1 and o.counterparty = $2)`,
-		ForgetWorkflows: `update {s}workflows set counterparty = '', state = null, error = '' where engine = $1 and counterparty = $2`,
+		ForgetWorkflows: `update {s}workflows set counterparty = '', state = null, error = '' where engine = $1 and counterparty = $2
+			and finished_at is not null`,
 	}
 	if d.SQLite { // one writer: every transaction of ours holds the lock of all keys
 		st.LockShared, st.LockKeys = "", ""

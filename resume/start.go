@@ -173,7 +173,7 @@ func (e *Engine) signal(ctx context.Context, tx sqldb.Tx, workflow, id string, d
 		return ErrTerminal
 	}
 	m := &mailRow{kind: kindSignal, eventID: "signal:" + w.run + ":" + id, inbox: w.inbox, data: data}
-	if err := l.tell(ctx, w, m, matchedBySignal); err != nil {
+	if _, err := l.tell(ctx, w, m, matchedBySignal); err != nil {
 		return err
 	}
 	return l.save(ctx)
@@ -186,13 +186,13 @@ const (
 )
 
 // tell gives the workflow an input that is no event. The same event ID again
-// is no second input.
-func (l *ledger) tell(ctx context.Context, w *workflowRow, m *mailRow, by string) error {
+// is no second input: told is false.
+func (l *ledger) tell(ctx context.Context, w *workflowRow, m *mailRow, by string) (told bool, err error) {
 	n, err := l.tx.Exec(ctx, l.e.st.MailTell, l.e.cfg.Name, l.e.stream, m.eventID, m.kind, m.inbox, w.id, w.run, w.Step, by, m.reason, m.data)
 	if err != nil || n == 0 {
-		return err
+		return false, err
 	}
 	w.state = w.arrive(1, l.now)
 	l.record(w, "input", string(m.kind)+" by "+by)
-	return nil
+	return true, nil
 }

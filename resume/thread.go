@@ -66,7 +66,7 @@ func (l *ledger) bind(ctx context.Context, inbox, thread string, w *workflowRow,
 	if err != nil {
 		return "", err
 	}
-	if o.workflow != w.id && held.live(o.run) {
+	if held.live(o.run) {
 		return o.workflow, nil
 	}
 	l.record(w, "thread", thread+" by "+matchedBy+", moved from "+o.workflow)

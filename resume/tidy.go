@@ -3,6 +3,8 @@ package resume
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/replywake/replywake/client"
@@ -48,13 +50,20 @@ func (e *Engine) tidyOnce(ctx context.Context) error {
 // Forget erases what is stored for an address: the state, signals, subjects,
 // recipients and bytes of every run that it was the counterparty of. IDs
 // stay, so that a replay still finds its event handled. Workflows that are not
-// over are [ErrNotOver]: cancel them first.
+// over, and sends without an outcome, are [ErrNotOver]: cancel, and wait.
 func (e *Engine) Forget(ctx context.Context, addr string) error {
 	a, err := client.NormalizeAddress(addr)
 	if err != nil {
 		return fmt.Errorf("%w: not an e-mail address", Err)
 	}
+	var keys []string // nobody starts a workflow with the address meanwhile
+	for _, inbox := range slices.Sorted(maps.Keys(e.cfg.Inboxes)) {
+		keys = append(keys, e.addressKey(inbox, a))
+	}
 	return e.db.Tx(ctx, func(tx sqldb.Tx) error {
+		if err := e.lockKeys(ctx, tx, keys...); err != nil {
+			return err
+		}
 		live, err := (&ledger{e: e, tx: tx}).count(ctx, e.st.ForgetLive, e.cfg.Name, a)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ func (e *Engine) work(ctx context.Context, w *workflowRow) {
 	defer e.runs.remove(w)
 
 	ctx, measured := e.tel.run(ctx)
-	err := e.runOnce(ctx, w)
+	err := e.recovered(ctx, w, e.runOnce)
 	measured(err)
 	// What follows is worth storing even if the run was stopped.
 	store, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -39,6 +39,18 @@ func (e *Engine) work(ctx context.Context, w *workflowRow) {
 		e.log.WarnContext(ctx, "a run's end could not be stored; its lease runs out by itself", "workflow", w.id, "error", err)
 	}
 	e.Wake()
+}
+
+// recovered makes a panic in code of the user's (a Policy, a joined write) an
+// error of the step.
+func (e *Engine) recovered(ctx context.Context, w *workflowRow, run func(context.Context, *workflowRow) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.ErrorContext(ctx, "the run panicked", "workflow", w.id, "step", w.Step, "stack", string(debug.Stack()))
+			err = &stepError{fmt.Errorf("%w: the run panicked", Err)}
+		}
+	}()
+	return run(ctx, w)
 }
 
 // runOnce loads what arrived, admits it, calls the step and commits.
@@ -85,15 +97,9 @@ func (e *Engine) newRun(w *workflowRow, r *reading, accepted []*loaded) *Run {
 	return run
 }
 
-// call calls the step. A panic is an error of the step.
-func (e *Engine) call(ctx context.Context, run *Run) (next Next, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.log.ErrorContext(ctx, "the step panicked", "workflow", run.ID, "step", run.Step, "stack", string(debug.Stack()))
-			err = &stepError{fmt.Errorf("%w: the step panicked", Err)}
-		}
-	}()
-	next, err = e.step(ctx, run)
+// call calls the step.
+func (e *Engine) call(ctx context.Context, run *Run) (Next, error) {
+	next, err := e.step(ctx, run)
 	if cause := context.Cause(ctx); cause != nil {
 		return next, cause // whatever it returned: it was stopped
 	}
