@@ -9,6 +9,9 @@ TESTDB := bin/testdb
 PKG ?= ./...
 TESTFLAGS ?=
 FUZZTIME ?= 30s
+# Runs thousands of engines: ten times slower under the race detector, which
+# the engine's own tests have.
+EXPLORER := github.com/replywake/replywake/resume/resumetest
 BENCH ?= .
 
 .PHONY: help
@@ -20,7 +23,13 @@ test: $(TESTDB) ## Everything: gofmt, go vet, every test with the race detector 
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w is needed on:" $$unformatted; exit 1; fi
 	go vet ./...
 	@internal/testdb/install.sh
-	$(TESTDB) -- go test -race -timeout 20m $(TESTFLAGS) $(PKG)
+	$(TESTDB) -- sh -c 'go test -race -timeout 20m $(TESTFLAGS) $$(go list $(PKG) | grep -v -x $(EXPLORER)) && \
+		if go list $(PKG) | grep -q -x $(EXPLORER); then go test -timeout 20m $(TESTFLAGS) $(EXPLORER); fi'
+
+.PHONY: explore
+explore: $(TESTDB) ## The crash and interleaving explorer, as far as it goes: every crash point, every mutant
+	@internal/testdb/install.sh
+	REPLYWAKE_EXPLORE=long $(TESTDB) -- go test -timeout 3h -v $(EXPLORER)
 
 .PHONY: test-docker
 test-docker: $(TESTDB) ## The same tests on a Postgres that dockertest starts; needs a Docker engine (PKG)
