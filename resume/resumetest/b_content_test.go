@@ -57,7 +57,7 @@ func TestB15UnreadableIsNotConsumed(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return w.InboundAndPush(efatest.Mail{From: supplier, Thread: thread, Text: "100 EUR", BodyAfter: time.Hour})
+			return w.InboundAndPush(efatest.Mail{From: supplier, Thread: thread, Text: "100 EUR", BodyAfter: 3 * time.Minute})
 		}}, {"worker", do(work, jump(10*time.Second), work)}},
 		Check: do(status("w1", resume.StatusWaiting), acked),
 	})

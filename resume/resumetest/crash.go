@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/replywake/replywake/internal/sqldb"
 	"github.com/replywake/replywake/resume"
@@ -13,7 +14,8 @@ import (
 // it fails.
 type crasher struct {
 	w       *world
-	at      int // never at 0
+	at      int        // never at 0
+	mu      sync.Mutex // an actor may run a whole engine
 	passed  int
 	crashed bool
 	where   string
@@ -21,6 +23,8 @@ type crasher struct {
 }
 
 func (c *crasher) hook(point string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.crashed {
 		return errCrash
 	}

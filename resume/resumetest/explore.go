@@ -26,14 +26,14 @@ type Options struct {
 	// actor that could go on has to wait at most so often. Default 1, or 2
 	// where REPLYWAKE_EXPLORE is long. -1 explores no schedule.
 	Preemptions int
-	// Random schedules beyond the bound. Default 20, or 500; -1 is none.
+	// Random schedules beyond the bound. Default 20, or 200; -1 is none.
 	Random int
 	// Stride: only every n-th crash point, from one by chance. Default 1; -1
 	// explores none.
 	Stride int
 	// Runs is the most schedules of the exhaustive search. Of more, those with
 	// fewest preemptions and among them some by chance are run, and the report
-	// says that it was cut off. Default 400, or 20,000.
+	// says that it was cut off. Default 400, or 2,000.
 	Runs int
 
 	// Seed is for the random schedules; default RESUMETEST_SEED, or by chance.
@@ -54,9 +54,9 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	set(&o.Preemptions, 1, 2)
-	set(&o.Random, 20, 500)
+	set(&o.Random, 20, 200)
 	set(&o.Stride, 1, 1)
-	set(&o.Runs, 400, 20000)
+	set(&o.Runs, 400, 2000)
 	if o.Seed == 0 {
 		o.Seed, _ = strconv.ParseUint(os.Getenv("RESUMETEST_SEED"), 10, 64)
 	}
@@ -230,10 +230,11 @@ func (x *exploration) enough() bool {
 	return len(x.report.Violations) >= 3 || x.tb.Failed()
 }
 
-// parallel calls fn from several goroutines until each has returned.
-func parallel(fn func()) {
+// parallel calls fn from several goroutines, for n runs together. Each needs a
+// database of its own, which is worth making only for some runs.
+func parallel(n int, fn func()) {
 	var wg sync.WaitGroup
-	for range max(2, runtime.GOMAXPROCS(0)) {
+	for range min(max(n/8, 1), max(2, runtime.GOMAXPROCS(0))) {
 		wg.Go(fn)
 	}
 	wg.Wait()
@@ -252,7 +253,7 @@ func (x *exploration) crashes() {
 	var next atomic.Int64
 	stride := x.options.Stride
 	from := 1 + int(x.options.Seed%uint64(stride)) //nolint:gosec // not negative
-	parallel(func() {
+	parallel(boundaries/stride, func() {
 		for !x.enough() {
 			n := int(next.Add(1)-1)*stride + from
 			if n > boundaries {

@@ -78,7 +78,7 @@ func (f *frontier) found(more []branch, stop bool) {
 // schedules runs every schedule up to the bound.
 func (x *exploration) schedules() {
 	f := newFrontier(x.options.Preemptions, x.options.Runs, x.options.Seed)
-	parallel(func() {
+	parallel(x.options.Runs, func() {
 		for {
 			b, ok := f.next()
 			if !ok {
@@ -104,7 +104,7 @@ func (x *exploration) wander() {
 		seeds <- x.options.Seed + uint64(i) //nolint:gosec // not negative
 	}
 	close(seeds)
-	parallel(func() {
+	parallel(x.options.Random, func() {
 		for seed := range seeds {
 			if x.enough() {
 				return

@@ -58,7 +58,7 @@ func exploreWithin(t *testing.T, s scenario, o resumetest.Options) {
 	}
 	lite := o // SQLite is written in Go, and ten times slower under the race detector
 	lite.Postgres = ""
-	lite.Stride, lite.Runs = o.Stride*3, 2
+	lite.Stride, lite.Runs = max(o.Stride*3, -1), 2
 	resumetest.Explore(t, s, lite)
 	o.NoSQLite = true
 	resumetest.Explore(t, s, o)
