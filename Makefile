@@ -24,7 +24,7 @@ test: $(TESTDB) ## Everything: gofmt, go vet, every test with the race detector 
 	go vet ./...
 	@internal/testdb/install.sh
 	$(TESTDB) -- sh -c 'go test -race -timeout 20m $(TESTFLAGS) $$(go list $(PKG) | grep -v -x $(EXPLORER)) && \
-		if go list $(PKG) | grep -q -x $(EXPLORER); then go test -timeout 20m $(TESTFLAGS) $(EXPLORER); fi'
+		if go list $(PKG) | grep -q -x $(EXPLORER); then RESUMETEST_SEED=1 go test -short -timeout 20m $(TESTFLAGS) $(EXPLORER); fi'
 
 .PHONY: explore
 explore: $(TESTDB) ## The crash and interleaving explorer, as far as it goes: every crash point, every mutant
