@@ -23,7 +23,7 @@ test: $(TESTDB) ## Everything: gofmt, go vet, every test with the race detector 
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w is needed on:" $$unformatted; exit 1; fi
 	go vet ./...
 	@internal/testdb/install.sh
-	$(TESTDB) -- sh -c 'go test -race -timeout 20m $(TESTFLAGS) $$(go list $(PKG) | grep -v -x $(EXPLORER)) && \
+	$(TESTDB) -- sh -c 'go list $(PKG) | grep -v -x $(EXPLORER) | xargs -r go test -race -timeout 20m $(TESTFLAGS) && \
 		if go list $(PKG) | grep -q -x $(EXPLORER); then RESUMETEST_SEED=1 go test -short -timeout 20m $(TESTFLAGS) $(EXPLORER); fi'
 
 .PHONY: explore
