@@ -16,6 +16,7 @@ import (
 // A message that its thread does not list yet is kept, and goes to a person in
 // the end; one behind the first hundred is found.
 func TestB14NotListed(t *testing.T) {
+	t.Parallel()
 	play(t, scenario{
 		Name: "not-listed", Step: acks, Config: resume.Config{UnreadableUntil: 10 * time.Minute},
 		Setup: ask("w1"),
@@ -30,6 +31,7 @@ func TestB14NotListed(t *testing.T) {
 }
 
 func TestB14LongThread(t *testing.T) {
+	t.Parallel()
 	play(t, scenario{
 		Name: "long-thread", Step: acks,
 		Setup: do(ask("w1"), func(w *world) error {
@@ -49,6 +51,7 @@ func TestB14LongThread(t *testing.T) {
 
 // An input is consumed by a run that was shown its content, or not at all.
 func TestB15UnreadableIsNotConsumed(t *testing.T) {
+	t.Parallel()
 	explore(t, scenario{
 		Name: "unreadable-is-not-consumed", Step: acks,
 		Setup: ask("w1"),
@@ -65,6 +68,7 @@ func TestB15UnreadableIsNotConsumed(t *testing.T) {
 
 // The same message by every door, and under a second event ID.
 func TestB16SameMessageAgain(t *testing.T) {
+	t.Parallel()
 	last := func(n int) func(*world) error {
 		return func(w *world) error { ev := w.Provider().Events(); return w.Push(ev[len(ev)-n].ID) }
 	}
@@ -82,6 +86,7 @@ func TestB16SameMessageAgain(t *testing.T) {
 
 // Somebody else in the thread: the step is told so, or a policy asks a person.
 func TestB17AnyoneInTheThread(t *testing.T) {
+	t.Parallel()
 	byColleague := func(w *world) error {
 		thread, err := w.Thread("w1")
 		if err != nil {
@@ -90,6 +95,7 @@ func TestB17AnyoneInTheThread(t *testing.T) {
 		return w.InboundAndPush(efatest.Mail{From: colleague, Thread: thread, Text: "100 EUR"})
 	}
 	t.Run("told", func(t *testing.T) {
+		t.Parallel()
 		play(t, scenario{
 			Name: "told", Setup: ask("w1"), Actors: []actor{{"colleague", byColleague}},
 			Step: func(_ context.Context, run *resume.Run) (resume.Next, error) {
@@ -102,6 +108,7 @@ func TestB17AnyoneInTheThread(t *testing.T) {
 		})
 	})
 	t.Run("policy", func(t *testing.T) {
+		t.Parallel()
 		play(t, scenario{
 			Name: "policy", Step: ends, Config: resume.Config{Policy: resume.CounterpartyOnly},
 			Setup: ask("w1"), Actors: []actor{{"colleague", byColleague}},
@@ -113,6 +120,7 @@ func TestB17AnyoneInTheThread(t *testing.T) {
 // The own echo and delivery notices wake nobody, and two robots do not talk
 // for ever.
 func TestB18Echo(t *testing.T) {
+	t.Parallel()
 	play(t, scenario{
 		Name: "echo", Step: acks,
 		Setup: func(w *world) error {
@@ -125,6 +133,7 @@ func TestB18Echo(t *testing.T) {
 }
 
 func TestB18Loop(t *testing.T) {
+	t.Parallel()
 	play(t, scenario{
 		Name: "loop", Step: acks, Config: resume.Config{MaxSendsPerHour: 3},
 		Setup: func(w *world) error {
@@ -140,6 +149,7 @@ func TestB18Loop(t *testing.T) {
 
 // Two people decide about one mail at the same time.
 func TestTwoPeople(t *testing.T) {
+	t.Parallel()
 	item := func(w *world) string {
 		items, err := w.Engine().Queue(w.Context(), "", 0)
 		if err != nil || len(items) == 0 {
@@ -163,6 +173,7 @@ func TestTwoPeople(t *testing.T) {
 		"bind-against-cancel":     {{"ann", bind("w1")}, {"bob", cancel}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			explore(t, scenario{Name: name, Step: acks, Setup: do(ask("w1"), ask("w2"), fresh(supplier, "about which?"), settle), Actors: actors})
 		})
 	}

@@ -22,6 +22,7 @@ import (
 
 // A step that always fails delays no other, and a person is asked in the end.
 func TestB24PoisonStep(t *testing.T) {
+	t.Parallel()
 	play(t, scenario{
 		Name: "poison-step", Config: resume.Config{Attempts: 4},
 		Step: func(ctx context.Context, run *resume.Run) (resume.Next, error) {
@@ -41,6 +42,7 @@ func TestB24PoisonStep(t *testing.T) {
 
 // Sends that can never succeed: the step is told, or a person, and others go on.
 func TestB25PermanentSendErrors(t *testing.T) {
+	t.Parallel()
 	refuse := func(status int, code string) func(*world) error {
 		return func(w *world) error {
 			w.Provider().Fault(efatest.Fault{Op: efatest.OpSend, Status: status, Code: code, Match: func(r *http.Request) bool {
@@ -50,6 +52,7 @@ func TestB25PermanentSendErrors(t *testing.T) {
 		}
 	}
 	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
 		play(t, scenario{
 			Name: "refused",
 			Step: func(_ context.Context, run *resume.Run) (resume.Next, error) {
@@ -64,6 +67,7 @@ func TestB25PermanentSendErrors(t *testing.T) {
 		})
 	})
 	t.Run("conflict", func(t *testing.T) {
+		t.Parallel()
 		play(t, scenario{
 			Name: "conflict", Step: waits,
 			Setup:  do(refuse(http.StatusConflict, "idempotency_conflict"), start(question("w1")), start(question("w2"))),
@@ -72,6 +76,7 @@ func TestB25PermanentSendErrors(t *testing.T) {
 		})
 	})
 	t.Run("too-old", func(t *testing.T) {
+		t.Parallel()
 		play(t, scenario{
 			Name: "too-old", Step: waits,
 			Setup: do(func(w *world) error {
@@ -86,6 +91,7 @@ func TestB25PermanentSendErrors(t *testing.T) {
 
 // What a replay brings again after its ID was forgotten wakes nobody.
 func TestB28ForgottenIDs(t *testing.T) {
+	t.Parallel()
 	play(t, scenario{
 		Name: "forgotten-ids", Step: acks,
 		Setup: do(ask("w1"), reply("w1", "100 EUR"), settle),
@@ -112,6 +118,7 @@ func TestB28ForgottenIDs(t *testing.T) {
 // Pushes that are lost for good: the sweep brings what they would have, also
 // when what it stood at has expired.
 func TestB29LostPushes(t *testing.T) {
+	t.Parallel()
 	play(t, scenario{
 		Name: "lost-pushes", Step: acks,
 		Setup: ask("w1"),
@@ -126,11 +133,13 @@ func TestB29LostPushes(t *testing.T) {
 
 // A reply that came before the second question left does not answer it.
 func TestB30ReplyToAnEarlierStep(t *testing.T) {
+	t.Parallel()
 	for name, early := range map[string]func(*world) error{
 		"before it was planned": do(reply("w1", "early"), work, send, settle),
 		"before it left":        do(work, reply("w1", "early"), send, settle),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if name == "before it left" {
 				t.Skip("engine fault: Input.Step of a reply that comes between the planning and the first attempt of a send is that send's")
 			}
@@ -157,6 +166,7 @@ func knowsItsStep(ctx context.Context, run *resume.Run) (resume.Next, error) {
 
 // Inputs come in the order of their thread, however they arrive.
 func TestB31Order(t *testing.T) {
+	t.Parallel()
 	play(t, scenario{
 		Name: "order",
 		Step: func(_ context.Context, run *resume.Run) (resume.Next, error) {
@@ -187,6 +197,7 @@ func TestB31Order(t *testing.T) {
 
 // The bytes of a send are what was sealed, whatever stands in them.
 func TestB32ExactBytes(t *testing.T) {
+	t.Parallel()
 	mail := mailTo(supplier, "ü <&> \u2029 \\u0000")
 	mail.Subject = "ü <&> \\u0000 9007199254740993"
 	mail.Text = "NUL \x00, 9007199254740993, <b>&amp;</b>\u2028"
@@ -200,6 +211,7 @@ func TestB32ExactBytes(t *testing.T) {
 
 // An ID is used again while what its first life sent is still under way.
 func TestB33IDUsedAgain(t *testing.T) {
+	t.Parallel()
 	explore(t, scenario{
 		Name: "id-used-again", Step: acks,
 		Setup: start(question("w1")),
@@ -225,6 +237,7 @@ func TestB34PollsAreIndexed(t *testing.T) {
 
 // A deploy: a step that is at work is given back at once.
 func TestB35CleanShutdown(t *testing.T) {
+	t.Parallel()
 	var began sync.Map // by workflow
 	play(t, scenario{
 		Name: "clean-shutdown", Config: resume.Config{Drain: time.Millisecond, Lease: time.Hour},
@@ -258,6 +271,7 @@ func TestB35CleanShutdown(t *testing.T) {
 // A reply arrives as the deadline fires: one of them wins, and the reply if it
 // came first.
 func TestDeadlineAgainstReply(t *testing.T) {
+	t.Parallel()
 	q := question("w1")
 	q.First = q.First.Wait(24 * time.Hour)
 	explore(t, scenario{
@@ -270,6 +284,7 @@ func TestDeadlineAgainstReply(t *testing.T) {
 
 // A delivery fails before we know that the message was ours.
 func TestBounceAgainstSender(t *testing.T) {
+	t.Parallel()
 	explore(t, scenario{
 		Name: "bounce-against-sender",
 		Step: func(_ context.Context, run *resume.Run) (resume.Next, error) {

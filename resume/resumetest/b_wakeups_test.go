@@ -27,6 +27,7 @@ func TestB1CorrectionWhileAnswering(t *testing.T) {
 
 // The answer is there before we know that the question left.
 func TestB2ReplyWhileSending(t *testing.T) {
+	t.Parallel()
 	explore(t, scenario{
 		Name: "reply-while-sending", Step: acks,
 		Setup:  start(question("w1")),
@@ -46,6 +47,7 @@ func TestB3CorrectionBesideTheWorker(t *testing.T) {
 // A worker that goes back to waiting decides by columns of the row it locks,
 // not by what its statement saw before it had to wait.
 func TestB4WaitAgainstReply(t *testing.T) {
+	t.Parallel()
 	explore(t, scenario{
 		Name: "wait-against-reply", Step: waits,
 		Setup:  do(ask("w1"), reply("w1", "100 EUR")),
@@ -57,6 +59,7 @@ func TestB4WaitAgainstReply(t *testing.T) {
 // A reply on a known thread arrives while the workflow's next mail is held, or
 // while the workflow is before a person.
 func TestB5ReplyWhileHeld(t *testing.T) {
+	t.Parallel()
 	explore(t, scenario{
 		Name: "reply-while-held", Step: acks,
 		Setup: do(ask("w1"), reply("w1", "100 EUR"), work, func(w *world) error {
@@ -73,6 +76,7 @@ func TestB5ReplyWhileHeld(t *testing.T) {
 }
 
 func TestB5ReplyWhileInReview(t *testing.T) {
+	t.Parallel()
 	explore(t, scenario{
 		Name: "reply-while-in-review", Step: reviewsFirst,
 		Setup: do(ask("w1"), reply("w1", "100 EUR"), settle),
@@ -85,6 +89,7 @@ func TestB5ReplyWhileInReview(t *testing.T) {
 
 // Mail is matched by its sender while that workflow ends.
 func TestB6DoneAgainstMatcher(t *testing.T) {
+	t.Parallel()
 	explore(t, scenario{
 		Name: "done-against-matcher", Step: ends,
 		Setup:  do(ask("w1"), reply("w1", "100 EUR"), fresh(supplier, "and one more thing")),

@@ -56,7 +56,7 @@ func watching(w *world, a **World) sqldb.Hook {
 // the n-th boundary. Another process then does all that is due and takes over,
 // beginning with the actor that was interrupted. It returns the number of
 // boundaries that were passed.
-func crashRun(r *rig, n int) (passed int, v *Violation, err error) {
+func crashRun(r *rig, n int) (passed int, v *violation, err error) {
 	w, err := begin(r)
 	if err != nil {
 		return 0, nil, err
@@ -170,7 +170,7 @@ func (w *world) finish() error {
 	return nil
 }
 
-func (w *world) explain(c *crasher) *Violation {
+func (w *world) explain(c *crasher) *violation {
 	v := w.failed()
 	if v != nil {
 		v.Replay = w.replay("crash", strconv.Itoa(c.at))

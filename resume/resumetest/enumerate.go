@@ -3,6 +3,7 @@ package resumetest
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // follower picks along a schedule.
@@ -11,7 +12,7 @@ func follower(s schedule) (pick func(enabled []int, last int) int) {
 	return func(enabled []int, last int) int {
 		n++
 		if n <= len(s) {
-			if i := int(s[n-1] - 'a'); slices.Contains(enabled, i) {
+			if i := strings.IndexByte(letters, s[n-1]); slices.Contains(enabled, i) {
 				return i
 			}
 		}
@@ -41,7 +42,7 @@ func wanderer(rng *rand.Rand) func(enabled []int, last int) int {
 func scheduleOf(log []decision) schedule {
 	b := make([]byte, len(log))
 	for i, d := range log {
-		b[i] = 'a' + byte(d.chosen)
+		b[i] = letters[d.chosen]
 	}
 	return schedule(b)
 }
@@ -68,7 +69,7 @@ func branches(log []decision, from branch, bound int) []branch {
 		}
 		for _, other := range log[i].enabled {
 			if other != log[i].chosen {
-				out = append(out, branch{path[:i] + schedule('a'+rune(other)), cost})
+				out = append(out, branch{path[:i] + schedule(letters[other:other+1]), cost})
 			}
 		}
 	}

@@ -72,18 +72,18 @@ func (o Options) withDefaults() Options {
 // Long says whether a long exploration is asked for: REPLYWAKE_EXPLORE=long.
 func Long() bool { return os.Getenv("REPLYWAKE_EXPLORE") == "long" }
 
-// Report is what an exploration did.
-type Report struct {
+// report is what an exploration did.
+type report struct {
 	CrashPoints int
 	Boundaries  int // of which each could have been one
 	Schedules   int
 	Deadlocks   int // that the database had to end
 	Bound       int // of preemptions
 	CutOff      bool
-	Violations  []*Violation
+	Violations  []*violation
 }
 
-func (r Report) String() string {
+func (r report) String() string {
 	bound := fmt.Sprintf("bound %d", r.Bound)
 	if r.CutOff {
 		bound += ", cut off"
@@ -137,7 +137,7 @@ func (o Options) stores() []string {
 }
 
 // explore explores a scenario on one kind of store.
-func explore(tb testing.TB, s Scenario, o Options, kind string) Report {
+func explore(tb testing.TB, s Scenario, o Options, kind string) report {
 	tb.Helper()
 	x := &exploration{tb: tb, scenario: s, options: o, kind: kind}
 	if o.Replay != "" {
@@ -162,7 +162,7 @@ type exploration struct {
 
 	mu     sync.Mutex
 	rigs   []*rig // not in use
-	report Report
+	report report
 }
 
 // rig gives a rig to one run at a time.
@@ -210,7 +210,7 @@ func (x *exploration) newRig() (*rig, error) {
 	return r, err
 }
 
-func (x *exploration) done(r *rig, v *Violation, err error) {
+func (x *exploration) done(r *rig, v *violation, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.rigs = append(x.rigs, r)
@@ -284,7 +284,7 @@ func (x *exploration) again(text string) {
 		return
 	}
 	r := x.rig()
-	var v *Violation
+	var v *violation
 	var err error
 	switch parts[1] {
 	case "crash":

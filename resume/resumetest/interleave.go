@@ -6,7 +6,7 @@ import (
 
 // scheduleRun lets the actors act at the same time, in the order that pick
 // chooses.
-func scheduleRun(r *rig, pick func(enabled []int, last int) int) (log []decision, deadlocks int, v *Violation, err error) {
+func scheduleRun(r *rig, pick func(enabled []int, last int) int) (log []decision, deadlocks int, v *violation, err error) {
 	w, err := begin(r)
 	if err != nil {
 		return nil, 0, nil, err

@@ -119,7 +119,10 @@ func TestMutants(t *testing.T) {
 			continue
 		}
 		built++
-		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) { m.find(t, testdb.URL(t)) })
+		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			m.find(t, testdb.URL(t))
+		})
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 // cannot, the first that can.
 type schedule string
 
+// letters name the actors.
+const letters = "abcdefghijklmnopqrstuvwxyz"
+
 // String is short: a5b2 for aaaaabb.
 func (s schedule) String() string {
 	var b strings.Builder
@@ -36,7 +39,7 @@ func parseSchedule(text string) (schedule, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		letter := text[i]
-		if letter < 'a' || letter > 'z' {
+		if !strings.Contains(letters, string(letter)) {
 			return "", fmt.Errorf("schedule %q: want letters and numbers, like a5b2", text)
 		}
 		j := i + 1
@@ -96,6 +99,9 @@ var errAborted = errors.New("resumetest: the run has ended")
 
 func newStage(w *world, pick func([]int, int) int) (*stage, error) {
 	s := &stage{w: w, pick: pick, aborted: make(chan struct{})}
+	if n := len(w.rig.scenario.Actors); n > len(letters) {
+		return nil, fmt.Errorf("%d actors: want at most %d", n, len(letters))
+	}
 	for i, actor := range w.rig.scenario.Actors {
 		p := &player{actor: actor, events: make(chan string), goOn: make(chan struct{})}
 		a, err := w.as(actor.Name, i, func(point string) error { return s.at(p, point) })

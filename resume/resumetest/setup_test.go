@@ -46,7 +46,6 @@ func bounded(t *testing.T) resumetest.Options {
 // explore explores a scenario on both stores.
 func explore(t *testing.T, s scenario) {
 	t.Helper()
-	t.Parallel()
 	exploreWithin(t, s, bounded(t))
 }
 
@@ -67,7 +66,6 @@ func exploreWithin(t *testing.T, s scenario, o resumetest.Options) {
 // play runs a scenario once on each store, its actors one after another.
 func play(t *testing.T, s scenario) {
 	t.Helper()
-	t.Parallel()
 	o := bounded(t)
 	o.Stride, o.Preemptions = -1, -1
 	resumetest.Explore(t, s, o)

@@ -148,7 +148,7 @@ func (s *pgStore) reset(ctx context.Context) error {
 // what is explored: where they and it wait for each other, it begins again.
 func (s *pgStore) shift(ctx context.Context, i int, d time.Duration) error {
 	_, clock := names(i)
-	pool, err := s.pool(clock, 10*time.Millisecond)
+	pool, err := s.pool(clock, 10*time.Millisecond) //nolint:contextcheck // it outlives this call
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Violation is a promise that did not hold, and how to see it again.
-type Violation struct {
+// violation is a promise that did not hold, and how to see it again.
+type violation struct {
 	Scenario string
 	Store    string
 	Broken   string // the invariant's name and promise
@@ -17,7 +17,7 @@ type Violation struct {
 }
 
 // Error is what a failed test prints.
-func (v *Violation) Error() string {
+func (v *violation) Error() string {
 	s := fmt.Sprintf("%s on %s broke %s\n  %s\n  replay: RESUMETEST_REPLAY='%s'", v.Scenario, v.Store, v.Broken, v.Detail, v.Replay)
 	for _, line := range v.Trace {
 		s += "\n    " + line
@@ -48,7 +48,7 @@ func (w *world) watch(a *World, atRest bool) error {
 	}
 	w.before, w.readAt = now, time.Now()
 	if broken, err := f.check(atRest); err != nil {
-		w.violation = &Violation{Broken: broken, Detail: err.Error()}
+		w.violation = &violation{Broken: broken, Detail: err.Error()}
 		return w.violation
 	}
 	return nil
@@ -91,11 +91,11 @@ func (w *world) fail(broken, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.violation == nil {
-		w.violation = &Violation{Broken: broken, Detail: fmt.Sprintf(format, args...)}
+		w.violation = &violation{Broken: broken, Detail: fmt.Sprintf(format, args...)}
 	}
 }
 
-func (w *world) failed() *Violation {
+func (w *world) failed() *violation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.violation

@@ -29,7 +29,7 @@ type world struct {
 	calls     int64
 	before    *tables   // at the last commit
 	readAt    time.Time // when that was; zero if the clock has been moved since
-	violation *Violation
+	violation *violation
 	swept     atomic.Bool // up to the head, since the clock was moved
 }
 
