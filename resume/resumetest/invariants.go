@@ -35,6 +35,7 @@ func Invariants() []Invariant {
 		{"S9", "nothing leaves a terminal state but a reopening; no deadline fires over an answer", false, terminalStays},
 		{"S10", "what the step writes and what the engine writes commit together", false, together},
 		{"S11", "an event that was acknowledged is stored", false, durable},
+		locks,
 		{"L1", "nobody waits with an input pending", false, nobodySleeps},
 		{"L1 at rest", "an input that is pending is with a person", true, inputsAreTaken},
 		{"L2 at rest", "a send has an outcome", true, sendsEnd},
@@ -42,6 +43,9 @@ func Invariants() []Invariant {
 		{"L4 at rest", "nothing is still running, and every event has arrived", true, nothingLeft},
 	}
 }
+
+// locks is seen by the scheduler, not in the tables.
+var locks = Invariant{"Locks", "no two transactions wait for each other", false, func(*facts) error { return nil }}
 
 // facts are what an invariant is checked against.
 type facts struct {

@@ -74,6 +74,7 @@ type player struct {
 	events chan string   // the boundary it stopped at; closed at its end
 	goOn   chan struct{} // lets it go
 	inTx   bool          // SQLite: it holds the write lock
+	at     string        // the boundary it was let go from
 	err    error
 }
 
@@ -315,7 +316,7 @@ func (s *stage) stopped(p *player, point string, ok bool) {
 		s.trace = append(s.trace, p.actor.Name+": end")
 		return
 	}
-	p.state = parkedAt
+	p.state, p.at = parkedAt, point
 	s.trace = append(s.trace, p.actor.Name+": "+short(point))
 }
 
@@ -323,6 +324,8 @@ func (s *stage) stopped(p *player, point string, ok bool) {
 func (s *stage) untangle() error {
 	if !s.jumping() {
 		s.deadlocks++
+		s.w.fail(locks.Name+": "+locks.Promise, "%s", s.waiting())
+		return s.w.failed()
 	}
 	limit := time.Now().Add(20 * time.Second)
 	for time.Now().Before(limit) {
@@ -343,6 +346,17 @@ func (s *stage) untangle() error {
 		}
 	}
 	return errors.New("resumetest: everybody waits for a lock, and the database ends no transaction")
+}
+
+// waiting says who waits, and behind which boundary.
+func (s *stage) waiting() string {
+	var out []string
+	for _, p := range s.players {
+		if p.state == blockedOn {
+			out = append(out, p.actor.Name+" waits in: "+short(p.at))
+		}
+	}
+	return strings.Join(out, "\n  ")
 }
 
 // jumping says whether the clock is one of those who wait. It takes locks that

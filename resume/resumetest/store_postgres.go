@@ -167,7 +167,9 @@ func (s *pgStore) read(ctx context.Context) (*tables, error) {
 func (s *pgStore) blocked(ctx context.Context, i int) (bool, error) {
 	var n int
 	own, clock := names(i)
-	err := s.monitor.QueryRow(ctx, `select count(*) from pg_stat_activity where application_name in ($1, $2)
-		and cardinality(pg_blocking_pids(pid)) > 0`, s.application(own), s.application(clock)).Scan(&n)
+	// Others, such as a vacuum, are waited for too, and go away by themselves.
+	err := s.monitor.QueryRow(ctx, `select count(*) from pg_stat_activity as a join pg_stat_activity as b on b.pid = any(pg_blocking_pids(a.pid))
+		where a.application_name in ($1, $2) and starts_with(b.application_name, $3)`,
+		s.application(own), s.application(clock), s.application("")).Scan(&n)
 	return n > 0, err
 }
