@@ -191,7 +191,7 @@ func (w *sweep) drain(ctx context.Context) error {
 }
 
 func (w *sweep) logEnd(ctx context.Context, err error) {
-	level, r := slog.LevelDebug, w.report
+	level, text, r := slog.LevelDebug, "swept", w.report
 	attrs := []slog.Attr{
 		slog.Int("pages", r.Pages), slog.Int("commits", r.Commits), slog.Int("fresh", r.Fresh),
 		slog.Int("duplicate", r.Duplicate), slog.Int("parked", r.Parked), slog.Int("skipped", r.Skipped),
@@ -199,8 +199,12 @@ func (w *sweep) logEnd(ctx context.Context, err error) {
 	if err != nil {
 		attrs = append(attrs, slog.String("trouble", string(troubleOf(err))), slog.Any("error", err))
 	}
-	if troubleOf(err) != TroubleNone && ctx.Err() == nil {
-		level = slog.LevelWarn
+	switch trouble := troubleOf(err); {
+	case trouble == TroubleNone, ctx.Err() != nil:
+	case trouble == TroubleCredential:
+		level, text = slog.LevelWarn, "the provider refuses the key: check it and what it may read; Run tries again in 5 minutes"
+	default:
+		level, text = slog.LevelWarn, "a sweep failed"
 	}
-	w.log.LogAttrs(ctx, level, "swept", attrs...)
+	w.log.LogAttrs(ctx, level, text, attrs...)
 }
