@@ -41,7 +41,7 @@ const lastSeenExact = time.Hour
 
 // claim claims the IDs of a part, in a constant number of statements. What it
 // answers holds until the commit.
-func (in *Inbox) claim(ctx context.Context, tx sqldb.Tx, p part) (outcomes, error) {
+func (in *Inbox) claim(ctx context.Context, tx sqldb.Tx, p *part) (outcomes, error) {
 	out := outcomes{}
 	if len(p.events) == 0 {
 		return out, nil
@@ -70,7 +70,7 @@ func rowsOf(evs []events.Event) (rows sqldb.Rows, sequenced bool) {
 	return rows, sequenced
 }
 
-func (in *Inbox) claimPostgres(ctx context.Context, tx sqldb.Tx, p part, rows sqldb.Rows, sequenced bool, out outcomes) error {
+func (in *Inbox) claimPostgres(ctx context.Context, tx sqldb.Tx, p *part, rows sqldb.Rows, sequenced bool, out outcomes) error {
 	wait := strconv.FormatInt(in.cfg.LockTimeout.Milliseconds(), 10)
 	if !sequenced {
 		ids, inboxes := columns(p.events)
@@ -79,7 +79,7 @@ func (in *Inbox) claimPostgres(ctx context.Context, tx sqldb.Tx, p part, rows sq
 	return tx.Query(ctx, in.st.Claim, []any{in.name(), rows, p.history, p.door == push, in.refresh(), wait}, out.read)
 }
 
-func (in *Inbox) claimSQLite(ctx context.Context, tx sqldb.Tx, p part, rows sqldb.Rows, out outcomes) error {
+func (in *Inbox) claimSQLite(ctx context.Context, tx sqldb.Tx, p *part, rows sqldb.Rows, out outcomes) error {
 	if err := tx.Query(ctx, in.st.Claim, []any{in.name(), rows, p.history}, out.read); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (in *Inbox) refresh() time.Duration {
 // check looks at what the claim could not know: which known IDs are parked, and
 // whether the claim waited for a pruning that deleted an ID and raised the
 // floor over it. Such an ID is given up again.
-func (in *Inbox) check(ctx context.Context, tx sqldb.Tx, p part, rows sqldb.Rows, out outcomes) error {
+func (in *Inbox) check(ctx context.Context, tx sqldb.Tx, p *part, rows sqldb.Rows, out outcomes) error {
 	var below []string
 	err := tx.Query(ctx, in.st.Check, []any{in.name(), rows, p.history}, func(scan sqldb.Scan) error {
 		var id string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
@@ -31,10 +32,19 @@ type part struct {
 	events  []events.Event // of different IDs
 	cursor  events.Cursor  // 0 leaves it
 	history bool
+	links   []trace.Link  // to the requests that share the commit
+	gather  func(p *part) // fills in events and links, once the transaction has begun
+}
+
+func (p *part) fill() {
+	if gather := p.gather; gather != nil {
+		p.gather = nil
+		gather(p)
+	}
 }
 
 // commit is one transaction: IDs, handler, cursor.
-func (in *Inbox) commit(ctx context.Context, p part) (out outcomes, err error) {
+func (in *Inbox) commit(ctx context.Context, p *part) (out outcomes, err error) {
 	ctx, done := in.tel.commit(ctx, p)
 	defer func() { done(err) }()
 	ctx, cancel := context.WithTimeoutCause(ctx, in.cfg.CommitTimeout, errSlow)
@@ -42,6 +52,7 @@ func (in *Inbox) commit(ctx context.Context, p part) (out outcomes, err error) {
 	handled := false
 	err = in.db.Tx(ctx, func(tx sqldb.Tx) (err error) {
 		handled = false
+		p.fill()
 		if out, err = in.claim(ctx, tx, p); err != nil {
 			return err
 		}
@@ -50,6 +61,7 @@ func (in *Inbox) commit(ctx context.Context, p part) (out outcomes, err error) {
 		}
 		return in.moveCursor(ctx, tx, p.cursor)
 	})
+	p.fill() // if the transaction could not begin
 	switch {
 	case err == nil && handled:
 		in.cfg.AfterCommit()

@@ -106,7 +106,7 @@ func (in *Inbox) retryDue(ctx context.Context) error {
 // retry tries one parked event: the handler's work and the end of its parking
 // are one commit.
 func (in *Inbox) retry(ctx context.Context, id string) (err error) {
-	p := part{door: again, events: []events.Event{{ID: id}}}
+	p := &part{door: again, events: []events.Event{{ID: id}}}
 	attempts, found, err := in.attempt(ctx, p)
 	if fail, ok := errors.AsType[*failure](err); ok {
 		return in.failedAgain(ctx, id, attempts, fail)
@@ -118,7 +118,7 @@ func (in *Inbox) retry(ctx context.Context, id string) (err error) {
 	return err
 }
 
-func (in *Inbox) attempt(ctx context.Context, p part) (attempts int, found bool, err error) {
+func (in *Inbox) attempt(ctx context.Context, p *part) (attempts int, found bool, err error) {
 	ctx, done := in.tel.commit(ctx, p)
 	defer func() { done(err) }()
 	ctx, cancel := context.WithTimeoutCause(ctx, in.cfg.CommitTimeout, errSlow)

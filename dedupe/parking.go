@@ -18,7 +18,7 @@ import (
 // park puts away an event on which the handler failed alone, and lets the
 // cursor pass it. Its ID is claimed as if it had been handled. If meanwhile
 // somebody else has handled it, there is nothing to park.
-func (in *Inbox) park(ctx context.Context, p part, fail *failure) (out outcomes, err error) {
+func (in *Inbox) park(ctx context.Context, p *part, fail *failure) (out outcomes, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, in.cfg.CommitTimeout, errSlow)
 	defer cancel()
 	ev := p.events[0]

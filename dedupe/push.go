@@ -88,16 +88,25 @@ func (q *queue) add(p *pushed) (start, ok bool) {
 	return start, true
 }
 
-// next is the next group; without one the goroutine ends.
+// more says whether any push waits; without one the goroutine ends. Its hook is
+// the first one's.
+func (q *queue) more() (hook sqldb.Hook, more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		q.waiting, q.flushing = nil, false
+		return nil, false
+	}
+	return q.waiting[0].hook, true
+}
+
+// next takes the next group.
 func (q *queue) next(most int) []*pushed {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(most, len(q.waiting))
 	group := q.waiting[:n:n]
 	q.waiting = q.waiting[n:]
-	if n == 0 {
-		q.waiting, q.flushing = nil, false
-	}
 	return group
 }
 
@@ -115,48 +124,58 @@ func (in *Inbox) flush() {
 		}
 	}()
 	for {
-		runtime.Gosched() // those who got an answer may have the next event ready
-		group := in.queue.next(in.cfg.GroupSize)
-		if len(group) == 0 {
+		hook, more := in.queue.more()
+		if !more {
 			break
 		}
-		in.flushGroup(group)
+		in.flushGroup(hook)
 	}
 	ended = true
 }
 
-// flushGroup commits a group and answers each of its pushes.
-func (in *Inbox) flushGroup(group []*pushed) {
-	byID := make(map[string][]*pushed, len(group))
-	evs := make([]events.Event, 0, len(group))
-	links := make([]trace.Link, 0, len(group))
-	for _, p := range group {
-		if byID[p.event.ID] == nil {
-			evs = append(evs, p.event)
-		}
-		byID[p.event.ID] = append(byID[p.event.ID], p)
-		links = append(links, p.link)
-	}
+// flushGroup commits a group and answers each of its pushes. The group is
+// gathered once the transaction has begun: who was answered by the last commit
+// may have the next event there by then.
+func (in *Inbox) flushGroup(hook sqldb.Hook) {
+	g := group{}
+	p := &part{door: push, gather: func(p *part) {
+		runtime.Gosched()
+		g.add(p, in.queue.next(in.cfg.GroupSize))
+	}}
 	err := errAborted
 	defer func() {
-		for _, twins := range byID {
+		p.fill()
+		for _, twins := range g {
 			in.answer(twins, answer{err: err})
 		}
 	}()
-	ctx := withLinks(context.Background(), links)
-	if h := group[0].hook; h != nil {
-		ctx = sqldb.WithHook(ctx, h)
+	ctx := context.Background()
+	if hook != nil {
+		ctx = sqldb.WithHook(ctx, hook)
 	}
 	if err = in.open(ctx); err != nil {
 		return
 	}
 	err = errAborted
-	err = in.settle(ctx, part{door: push, events: evs}, func(p part, out outcomes) {
+	err = in.settle(ctx, p, func(p *part, out outcomes) {
 		for _, ev := range p.events {
-			in.answer(byID[ev.ID], answer{outcome: out[ev.ID]})
-			delete(byID, ev.ID)
+			in.answer(g[ev.ID], answer{outcome: out[ev.ID]})
+			delete(g, ev.ID)
 		}
 	})
+}
+
+// group is the pushes of a commit that have no answer yet, by event ID.
+type group map[string][]*pushed
+
+func (g group) add(p *part, list []*pushed) {
+	for _, one := range list {
+		if g[one.event.ID] == nil {
+			p.events = append(p.events, one.event)
+		}
+		g[one.event.ID] = append(g[one.event.ID], one)
+		p.links = append(p.links, one.link)
+	}
 }
 
 // answer answers the pushes of one event. One that came twice in a group is

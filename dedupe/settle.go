@@ -12,7 +12,7 @@ import (
 // in their order, down to one event alone, which is parked. settled is called
 // after each commit. An error means that the rest is not settled: the store
 // cannot take it now.
-func (in *Inbox) settle(ctx context.Context, p part, settled func(part, outcomes)) error {
+func (in *Inbox) settle(ctx context.Context, p *part, settled func(*part, outcomes)) error {
 	out, err := in.commit(ctx, p)
 	fail, failed := errors.AsType[*failure](err)
 	switch {
@@ -30,7 +30,7 @@ func (in *Inbox) settle(ctx context.Context, p part, settled func(part, outcomes
 
 // settleParts goes on after a push whose ID another transaction holds: that is
 // nobody else's matter. A cursor cannot pass it.
-func (in *Inbox) settleParts(ctx context.Context, parts []part, settled func(part, outcomes)) error {
+func (in *Inbox) settleParts(ctx context.Context, parts []*part, settled func(*part, outcomes)) error {
 	var held error
 	for _, p := range parts {
 		err := in.settle(ctx, p, settled)
@@ -45,23 +45,23 @@ func (in *Inbox) settleParts(ctx context.Context, parts []part, settled func(par
 
 // split cuts a part in halves, or into single events where a trial is slow.
 // Each moves the cursor as far as it goes.
-func (p part) split(oneByOne bool) []part {
+func (p *part) split(oneByOne bool) []*part {
 	size := len(p.events) / 2
 	if oneByOne {
 		size = 1
 	}
-	var parts []part
+	var parts []*part
 	for from := 0; from < len(p.events); {
 		to := min(from+size, len(p.events))
 		if !oneByOne && from > 0 {
 			to = len(p.events)
 		}
-		q := p
+		q := *p
 		q.events = p.events[from:to]
 		if p.cursor > 0 && to < len(p.events) {
 			q.cursor = min(p.cursor, p.events[to-1].Sequence)
 		}
-		parts = append(parts, q)
+		parts = append(parts, &q)
 		from = to
 	}
 	return parts
@@ -77,8 +77,8 @@ func (in *Inbox) Take(ctx context.Context, b events.Batch) (events.Result, error
 	if err := in.open(ctx); err != nil {
 		return res, wrap("take", err)
 	}
-	p := part{door: pull, events: evs, cursor: b.Cursor, history: b.History}
-	err = in.settle(ctx, p, func(p part, out outcomes) {
+	p := &part{door: pull, events: evs, cursor: b.Cursor, history: b.History}
+	err = in.settle(ctx, p, func(p *part, out outcomes) {
 		add(&res, out.count(p.events))
 	})
 	if err == nil {

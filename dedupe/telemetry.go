@@ -43,21 +43,19 @@ func (t telemetry) attributes(d door) []attribute.KeyValue {
 	}
 }
 
-type linksKey struct{}
-
-// withLinks ties a shared commit's span to the requests that share it.
-func withLinks(ctx context.Context, links []trace.Link) context.Context {
-	return context.WithValue(ctx, linksKey{}, links)
-}
-
-// commit begins a commit's span; the function returned ends it.
-func (t telemetry) commit(ctx context.Context, p part) (context.Context, func(error)) {
+// commit begins a commit's span; the function returned ends it, when the part
+// is known.
+func (t telemetry) commit(ctx context.Context, p *part) (context.Context, func(error)) {
 	began := time.Now()
-	links, _ := ctx.Value(linksKey{}).([]trace.Link)
 	attrs := t.attributes(p.door)
-	ctx, span := t.tracer.Start(ctx, "process "+t.stream.Value.AsString(), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(links...),
-		trace.WithAttributes(append(attrs, attribute.Int("messaging.batch.message_count", len(p.events)))...))
+	ctx, span := t.tracer.Start(ctx, "process "+t.stream.Value.AsString(), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...))
 	return ctx, func(err error) {
+		if span.IsRecording() {
+			span.SetAttributes(attribute.Int("messaging.batch.message_count", len(p.events)))
+			for _, link := range p.links {
+				span.AddLink(link)
+			}
+		}
 		if err != nil {
 			kind := attribute.String("error.type", errorType(err))
 			attrs = append(attrs, kind)
@@ -81,7 +79,7 @@ func errorType(err error) string {
 }
 
 // settled counts each delivery once.
-func (t telemetry) settled(ctx context.Context, p part, out outcomes) {
+func (t telemetry) settled(ctx context.Context, p *part, out outcomes) {
 	r := out.count(p.events)
 	for outcome, n := range map[string]int{"fresh": r.Fresh, "duplicate": r.Duplicate, "parked": r.Parked, "skipped": r.Skipped} {
 		if n > 0 {

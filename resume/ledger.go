@@ -2,7 +2,6 @@ package resume
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/replywake/replywake/internal/sqldb"
@@ -23,8 +22,17 @@ type ledger struct {
 }
 
 func (e *Engine) ledger(ctx context.Context, tx sqldb.Tx) (*ledger, error) {
-	now, err := e.now(ctx, tx)
-	return &ledger{e: e, tx: tx, now: now, workflows: map[string]*workflowRow{}, delivery: map[address]*mailRow{}}, err
+	l := e.timeless(tx)
+	return l, tx.Together(ctx, l.clock())
+}
+
+// timeless is a ledger whose clock has yet to be read.
+func (e *Engine) timeless(tx sqldb.Tx) *ledger {
+	return &ledger{e: e, tx: tx, workflows: map[string]*workflowRow{}, delivery: map[address]*mailRow{}}
+}
+
+func (l *ledger) clock() sqldb.Statement {
+	return sqldb.Statement{Query: l.e.st.Now, Row: func(scan sqldb.Scan) error { return scan(&l.now) }}
 }
 
 // inTx runs fn on a ledger in a transaction of the engine's and saves it.
@@ -43,6 +51,11 @@ func (e *Engine) inTx(ctx context.Context, fn func(l *ledger) error) error {
 
 // lock loads workflows under their row locks, in the order of their IDs.
 func (l *ledger) lock(ctx context.Context, ids ...string) error {
+	return l.tx.Together(ctx, l.locking(ids)...)
+}
+
+// locking is the statement of lock, none if nothing is missing.
+func (l *ledger) locking(ids []string) []sqldb.Statement {
 	var missing []string
 	for _, id := range ids {
 		if l.workflows[id] == nil {
@@ -52,11 +65,10 @@ func (l *ledger) lock(ctx context.Context, ids ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	rows, err := rowsOf(ctx, l.tx, scanWorkflow, l.e.st.WorkflowsLock, l.e.cfg.Name, missing)
-	for _, w := range rows {
-		l.workflows[w.id] = w
-	}
-	return err
+	return []sqldb.Statement{{
+		Query: l.e.st.WorkflowsLock, Args: []any{l.e.cfg.Name, missing},
+		Row: each(scanWorkflow, func(w *workflowRow) { l.workflows[w.id] = w }),
+	}}
 }
 
 // one loads one workflow under its lock; nil if there is none.
@@ -118,19 +130,16 @@ func (l *ledger) save(ctx context.Context) error {
 		deliveries = append(deliveries, map[string]any{"inbox": a.inbox, "message": a.id, "delivery": m.delivery, "version": m.version})
 	}
 	name := l.e.cfg.Name
-	inboxes, messages := keysOf(deliveries)
-	return errors.Join(
-		l.write(ctx, l.e.st.WorkflowSave, workflows, name, workflows, ids),
-		l.write(ctx, l.e.st.SendDelivery, deliveries, name, deliveries, messages, inboxes),
-		l.write(ctx, l.e.st.MailPlace, mail, mail, mailIDs),
-		l.write(ctx, l.e.st.HistoryInsert, l.history, name, l.history),
-	)
-}
-
-func (l *ledger) write(ctx context.Context, query string, rows sqldb.Rows, args ...any) error {
-	if len(rows) == 0 {
-		return nil
+	inboxes, messages := columnsOf(deliveries)
+	var writes []sqldb.Statement
+	write := func(query string, rows sqldb.Rows, args ...any) {
+		if len(rows) > 0 {
+			writes = append(writes, sqldb.Statement{Query: query, Args: args})
+		}
 	}
-	_, err := l.tx.Exec(ctx, query, args...)
-	return err
+	write(l.e.st.WorkflowSave, workflows, name, workflows, ids)
+	write(l.e.st.SendDelivery, deliveries, name, deliveries, messages, inboxes)
+	write(l.e.st.MailPlace, mail, mail, mailIDs)
+	write(l.e.st.HistoryInsert, l.history, name, l.history)
+	return l.tx.Together(ctx, writes...)
 }

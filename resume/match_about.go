@@ -6,7 +6,6 @@ import (
 
 	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/events"
-	"github.com/replywake/replywake/internal/sqldb"
 )
 
 // What the matcher does with events about mail of ours: deliveries, bounces,
@@ -66,8 +65,7 @@ func (e *Engine) readDelivery(ctx context.Context, m *mailRow) error {
 		return nil
 	}
 	l := &ledger{e: e, tx: e.db.Read()}
-	sent, err := l.sent(ctx, sqldb.Rows{{"inbox": m.inbox, "message": m.message}})
-	s := sent[address{m.inbox, m.message}]
+	s, err := l.sentAs(ctx, m.inbox, m.message)
 	if err != nil || s == nil || s.thread == "" {
 		return err
 	}
@@ -87,11 +85,11 @@ func (e *Engine) matchQueued(ctx context.Context, m *mailRow) error {
 	settled := false
 	// First look without locks: reading the provider takes long.
 	look := &ledger{e: e, tx: e.db.Read()}
-	sent, err := look.sent(ctx, sqldb.Rows{{"inbox": m.inbox, "message": m.message}})
+	sent, err := look.sentAs(ctx, m.inbox, m.message)
 	if err != nil {
 		return err
 	}
-	if len(sent) == 0 {
+	if sent == nil {
 		if err := ignore(e.settledNow(ctx, m), errOpenLong); err != nil {
 			return err
 		}

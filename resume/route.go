@@ -18,11 +18,8 @@ func (e *Engine) route(ctx context.Context, tx sqldb.Tx, fresh []events.Event) e
 	if err != nil || len(used) == 0 {
 		return err
 	}
-	l, err := e.ledger(ctx, tx)
-	if err != nil {
-		return err
-	}
-	keys, err := l.lookUp(ctx, used)
+	l := e.timeless(tx)
+	keys, err := l.lookUp(ctx, used, l.clock())
 	if err != nil {
 		return err
 	}
@@ -88,41 +85,79 @@ type owner struct{ workflow, run string }
 
 // lookUp finds what the events' keys belong to and locks those workflows. The
 // keys are read again under the locks: a thread may have moved meanwhile, a
-// send may have had its outcome.
-func (l *ledger) lookUp(ctx context.Context, used []events.Event) (known, error) {
-	k := known{}
-	var threads, messages sqldb.Rows
-	var approvals []string
-	for _, ev := range used {
-		if ev.Thread != "" {
-			threads = append(threads, map[string]any{"inbox": ev.Inbox, "thread": ev.Thread})
-		}
-		if ev.Message != "" && ev.Kind != events.KindReceived {
-			messages = append(messages, map[string]any{"inbox": ev.Inbox, "message": ev.Message})
-		}
-		if ev.Kind == events.KindApproval {
-			approvals = append(approvals, ev.Approval)
-		}
-	}
-	if err := l.lookUpKeys(ctx, &k, threads, messages, approvals); err != nil {
+// send may have had its outcome. More statements may come first.
+func (l *ledger) lookUp(ctx context.Context, used []events.Event, first ...sqldb.Statement) (k known, err error) {
+	keys := keysOf(used)
+	if err := l.tx.Together(ctx, append(first, l.find(keys, &k)...)...); err != nil {
 		return k, err
 	}
 	ids := k.workflows()
-	if err := l.lock(ctx, ids...); err != nil || len(ids) == 0 {
-		return k, err
+	if len(ids) == 0 {
+		return k, nil
 	}
-	return k, l.lookUpKeys(ctx, &k, threads, messages, approvals)
+	return k, l.tx.Together(ctx, append(l.locking(ids), l.find(keys, &k)...)...)
 }
 
-func (l *ledger) lookUpKeys(ctx context.Context, k *known, threads, messages sqldb.Rows, approvals []string) (err error) {
-	if k.threads, err = l.owners(ctx, threads); err != nil {
-		return err
+// keys are what events name.
+type keys struct {
+	threads, messages sqldb.Rows
+	approvals         []string
+}
+
+func keysOf(used []events.Event) (k keys) {
+	for _, ev := range used {
+		if ev.Thread != "" {
+			k.threads = append(k.threads, map[string]any{"inbox": ev.Inbox, "thread": ev.Thread})
+		}
+		if ev.Message != "" && ev.Kind != events.KindReceived {
+			k.messages = append(k.messages, map[string]any{"inbox": ev.Inbox, "message": ev.Message})
+		}
+		if ev.Kind == events.KindApproval {
+			k.approvals = append(k.approvals, ev.Approval)
+		}
 	}
-	if k.sent, err = l.sent(ctx, messages); err != nil {
-		return err
+	return k
+}
+
+// find reads into k what the keys belong to.
+func (l *ledger) find(keys keys, k *known) (statements []sqldb.Statement) {
+	*k = known{threads: map[address]owner{}, sent: map[address]*sendRow{}, approvals: map[string]*sendRow{}}
+	if len(keys.threads) > 0 {
+		statements = append(statements, sqldb.Statement{
+			Query: l.e.st.ThreadOwners, Args: []any{l.e.cfg.Name, l.e.stream, keys.threads}, Row: k.readOwner,
+		})
 	}
-	k.approvals, err = l.approvals(ctx, approvals)
+	if len(keys.messages) > 0 {
+		inboxes, ids := columnsOf(keys.messages)
+		statements = append(statements, sqldb.Statement{
+			Query: l.e.st.SendByMessage, Args: []any{l.e.cfg.Name, inboxes, ids},
+			Row: each(scanSend, func(s *sendRow) { k.sent[address{s.inbox, s.message}] = s }),
+		})
+	}
+	if len(keys.approvals) > 0 {
+		statements = append(statements, sqldb.Statement{
+			Query: l.e.st.SendByAppr, Args: []any{l.e.cfg.Name, keys.approvals},
+			Row: each(scanSend, func(s *sendRow) { k.approvals[s.approval] = s }),
+		})
+	}
+	return statements
+}
+
+func (k *known) readOwner(scan sqldb.Scan) error {
+	var a address
+	var o owner
+	err := scan(&a.inbox, &a.id, &o.workflow, &o.run)
+	if o.workflow != "" {
+		k.threads[a] = o
+	}
 	return err
+}
+
+// sentAs finds the send whose message this is, nil if it is none of ours.
+func (l *ledger) sentAs(ctx context.Context, inbox, message string) (*sendRow, error) {
+	var k known
+	err := l.tx.Together(ctx, l.find(keys{messages: sqldb.Rows{{"inbox": inbox, "message": message}}}, &k)...)
+	return k.sent[address{inbox, message}], err
 }
 
 func (k known) workflows() []string {
@@ -139,38 +174,8 @@ func (k known) workflows() []string {
 	return ids
 }
 
-func (l *ledger) owners(ctx context.Context, threads sqldb.Rows) (map[address]owner, error) {
-	out := map[address]owner{}
-	if len(threads) == 0 {
-		return out, nil
-	}
-	err := l.tx.Query(ctx, l.e.st.ThreadOwners, []any{l.e.cfg.Name, l.e.stream, threads}, func(scan sqldb.Scan) error {
-		var a address
-		var o owner
-		err := scan(&a.inbox, &a.id, &o.workflow, &o.run)
-		if o.workflow != "" {
-			out[a] = o
-		}
-		return err
-	})
-	return out, err
-}
-
-func (l *ledger) sent(ctx context.Context, messages sqldb.Rows) (map[address]*sendRow, error) {
-	out := map[address]*sendRow{}
-	if len(messages) == 0 {
-		return out, nil
-	}
-	inboxes, ids := keysOf(messages)
-	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.SendByMessage, l.e.cfg.Name, inboxes, ids)
-	for _, s := range rows {
-		out[address{s.inbox, s.message}] = s
-	}
-	return out, err
-}
-
-// keysOf are the inboxes and messages of rows, each a list of its own.
-func keysOf(messages sqldb.Rows) (inboxes, ids []string) {
+// columnsOf are the inboxes and messages of rows, each a list of its own.
+func columnsOf(messages sqldb.Rows) (inboxes, ids []string) {
 	for _, m := range messages {
 		inbox, id := m["inbox"].(string), m["message"].(string)
 		if !slices.Contains(inboxes, inbox) {
@@ -179,18 +184,6 @@ func keysOf(messages sqldb.Rows) (inboxes, ids []string) {
 		ids = append(ids, id)
 	}
 	return inboxes, ids
-}
-
-func (l *ledger) approvals(ctx context.Context, ids []string) (map[string]*sendRow, error) {
-	out := map[string]*sendRow{}
-	if len(ids) == 0 {
-		return out, nil
-	}
-	rows, err := rowsOf(ctx, l.tx, scanSend, l.e.st.SendByAppr, l.e.cfg.Name, ids)
-	for _, s := range rows {
-		out[s.approval] = s
-	}
-	return out, err
 }
 
 // place decides where a mail row goes by the keys that are known. A row whose

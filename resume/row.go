@@ -139,14 +139,22 @@ func scanSend(scan sqldb.Scan, s *sendRow) error {
 	return json.Unmarshal([]byte(recipients), &s.recipients)
 }
 
+// each reads every row and hands it on.
+func each[T any](read func(sqldb.Scan, *T) error, got func(*T)) func(sqldb.Scan) error {
+	return func(scan sqldb.Scan) error {
+		v := new(T)
+		err := read(scan, v)
+		if err == nil {
+			got(v)
+		}
+		return err
+	}
+}
+
 // rowsOf collects the rows of a query.
 func rowsOf[T any](ctx context.Context, tx sqldb.Tx, read func(sqldb.Scan, *T) error, query string, args ...any) ([]*T, error) {
 	var out []*T
-	err := tx.Query(ctx, query, args, func(scan sqldb.Scan) error {
-		v := new(T)
-		out = append(out, v)
-		return read(scan, v)
-	})
+	err := tx.Query(ctx, query, args, each(read, func(v *T) { out = append(out, v) }))
 	return out, err
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/events"
-	"github.com/replywake/replywake/internal/sqldb"
 )
 
 // Senders drive planned sends to an outcome. A send is a leased row: its bytes
@@ -203,7 +202,7 @@ func (l *ledger) noteAbout(ctx context.Context, inbox, message string) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	sent, err := l.sent(ctx, sqldb.Rows{{"inbox": inbox, "message": message}})
+	sent, err := l.sentAs(ctx, inbox, message)
 	if err != nil {
 		return err
 	}
@@ -212,7 +211,7 @@ func (l *ledger) noteAbout(ctx context.Context, inbox, message string) error {
 			l.settle(m, "noted")
 			continue
 		}
-		l.placeAbout(m, sent[address{inbox, message}])
+		l.placeAbout(m, sent)
 		if m.place != placeUnplaced {
 			m.due = l.now
 		}

@@ -44,8 +44,34 @@ type Tx interface {
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	// Query calls row once a row; scan reads the row's columns.
 	Query(ctx context.Context, query string, args []any, row func(scan Scan) error) error
+	// Together runs statements in their order, on Postgres in one round trip. Each
+	// sees what is committed when it begins, as if it came alone.
+	Together(ctx context.Context, statements ...Statement) error
 	// Native is the pgx.Tx or *sql.Tx.
 	Native() any
+}
+
+// Statement is one of several that run together.
+type Statement struct {
+	Query string
+	Args  []any
+	Row   func(scan Scan) error // as for Query; nil: it returns no rows
+}
+
+// apart runs statements one by one.
+func apart(ctx context.Context, tx Tx, statements []Statement) error {
+	for _, s := range statements {
+		var err error
+		if s.Row == nil {
+			_, err = tx.Exec(ctx, s.Query, s.Args...)
+		} else {
+			err = tx.Query(ctx, s.Query, s.Args, s.Row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Scan reads a row's columns. A NULL read into a *time.Time is the zero time.

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 type pgQuerier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 type pgTx struct {
@@ -37,6 +39,10 @@ func (t pgTx) Query(ctx context.Context, query string, args []any, row func(Scan
 	if err != nil {
 		return err
 	}
+	return read(rows, row)
+}
+
+func read(rows pgx.Rows, row func(Scan) error) error {
 	defer rows.Close()
 	scan := func(dst ...any) error { return rows.Scan(nullable(dst, pgTime)...) }
 	for rows.Next() {
@@ -45,6 +51,30 @@ func (t pgTx) Query(ctx context.Context, query string, args []any, row func(Scan
 		}
 	}
 	return rows.Err()
+}
+
+// Together goes one by one where statements cannot be prepared, and where a
+// test looks at each boundary.
+func (t pgTx) Together(ctx context.Context, statements ...Statement) (err error) {
+	if t.pooler || len(statements) < 2 || HookOf(ctx) != nil {
+		return apart(ctx, t, statements)
+	}
+	batch := &pgx.Batch{}
+	for _, s := range statements {
+		batch.Queue(s.Query, t.args(s.Args)...)
+	}
+	results := t.q.SendBatch(ctx, batch)
+	defer func() { err = cmp.Or(err, results.Close()) }()
+	for _, s := range statements {
+		rows, err := results.Query()
+		if err == nil {
+			err = read(rows, s.Row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t pgTx) args(args []any) []any {

@@ -49,6 +49,10 @@ func (t liteTx) Query(ctx context.Context, query string, args []any, row func(Sc
 	return rows.Err()
 }
 
+func (t liteTx) Together(ctx context.Context, statements ...Statement) error {
+	return apart(ctx, t, statements)
+}
+
 func liteArgs(args []any) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
