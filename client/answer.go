@@ -50,11 +50,13 @@ func (t *Transport) try(ctx context.Context, r Request, target string) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
+	began := time.Now()
 	resp, err := t.http.Do(req)
 	if err != nil {
 		return Answer{}, &Error{Op: r.Op, Class: ClassService, Cause: reduce(ctx, err)}
 	}
 	defer func() { _ = resp.Body.Close() }()
+	t.clock.take(began, resp.Header)
 	return t.read(ctx, r.Op, resp)
 }
 

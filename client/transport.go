@@ -75,6 +75,7 @@ type Transport struct {
 	maxWait   time.Duration
 	maxBody   int64
 	classify  func(*Error, []byte)
+	clock     *reading
 }
 
 // NewTransport checks the config and reports every fault of it at once.
@@ -96,6 +97,7 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 		maxWait:   cmp.Or(c.MaxWait, DefaultMaxWait),
 		maxBody:   cmp.Or(c.MaxBody, DefaultMaxBody),
 		classify:  classify,
+		clock:     new(reading),
 	}, nil
 }
 

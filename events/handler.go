@@ -48,6 +48,7 @@ type Handler struct {
 	timeout  time.Duration
 	log      *slog.Logger
 	counters handlerCounters
+	secrets  secretUses
 }
 
 const (
@@ -92,6 +93,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(h.refuse(ctx, err))
 		return
 	}
+	h.secrets.note(delivery.SecretVersion)
 	status := h.take(ctx, delivery, body)
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))

@@ -16,9 +16,9 @@ type Report struct {
 
 // Loss is a stretch of events that expired before they were received.
 type Loss struct {
-	Cursor Cursor // the last position that was received
-	Oldest Cursor // the oldest event that remains; 0 if none does
-	At     time.Time
+	Cursor Cursor    `json:"cursor,string"` // the last position that was received
+	Oldest Cursor    `json:"oldest,string"` // the oldest event that remains; 0 if none does
+	At     time.Time `json:"at"`
 }
 
 func (r *Result) add(o Result) {

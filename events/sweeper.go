@@ -168,3 +168,7 @@ func (s *Sweeper) Kick() {
 	default:
 	}
 }
+
+// Sequenced is the Source's: without sequences a sweep leaves no trace on an
+// event that a webhook brought.
+func (s *Sweeper) Sequenced() bool { return s.source.Sequenced() }
