@@ -29,7 +29,7 @@ type demo struct {
 // not take what it must.
 func demonstrate(ctx context.Context, out io.Writer) (err error) {
 	d := &demo{out: out}
-	if d.provider, err = efatest.Start(efatest.Config{Manual: true}); err != nil {
+	if d.provider, err = efatest.Start(efatest.Config{Manual: true}); err != nil { //nolint:contextcheck // it lives until Close
 		return err
 	}
 	defer d.provider.Close()
@@ -51,7 +51,7 @@ func demonstrate(ctx context.Context, out io.Writer) (err error) {
 }
 
 func (d *demo) play(ctx context.Context) error {
-	fmt.Fprintf(d.out, "A help desk with a webhook, %s/hooks/efa. One line of it is the verifier.\n\n", d.url)
+	_, _ = fmt.Fprintf(d.out, "A help desk with a webhook, %s/hooks/efa. One line of it is the verifier.\n\n", d.url)
 	const refused = http.StatusBadRequest
 	body := []byte(`{"id":"evt_9","type":"message.received","data":{"inbox_id":"ibx_main","message_id":"msg_9"}}`)
 	genuine, now := verify.RawSecret(d.provider.Secret()), time.Now()
@@ -61,7 +61,7 @@ func (d *demo) play(ctx context.Context) error {
 		deliver     func() (int, error)
 	}{
 		{"genuine", "the provider (a fake in this process) delivers a message", http.StatusNoContent, func() (int, error) {
-			d.provider.Webhook(d.url+"/hooks/efa", efatest.MessageReceived)
+			d.provider.Webhook(d.url+"/hooks/efa", efatest.MessageReceived) //nolint:contextcheck // it delivers until Close
 			d.provider.Inbound(efatest.Mail{Subject: "My order", Text: "Where is it?"})
 			return d.delivered(ctx)
 		}},
@@ -83,7 +83,7 @@ func (d *demo) play(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		fmt.Fprintf(d.out, "  %-9s %d  %s%s\n", step.name, status, step.story, d.reason())
+		_, _ = fmt.Fprintf(d.out, "  %-9s %d  %s%s\n", step.name, status, step.story, d.reason())
 		if status != step.want {
 			return fmt.Errorf("%s: answered %d, want %d", step.name, status, step.want)
 		}
@@ -106,7 +106,7 @@ func (d *demo) tickets(ctx context.Context) error {
 	if err := json.NewDecoder(resp.Body).Decode(&tickets); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\n5 deliveries, %d ticket. A sender learns the status alone; the reason is in the service's log.\n", len(tickets))
+	_, _ = fmt.Fprintf(d.out, "\n5 deliveries, %d ticket. A sender learns the status alone; the reason is in the service's log.\n", len(tickets))
 	if len(tickets) != 1 {
 		return fmt.Errorf("%d tickets, want 1", len(tickets))
 	}

@@ -20,6 +20,8 @@ type handler func(ctx context.Context, tx *sql.Tx, fresh []events.Event) error
 // receive has every event from now on handled once, until ctx ends. This is
 // all there is to embed: an inbox that knows what was handled, a sweeper that
 // reads the provider's cursor into it, and their two loops.
+//
+//nolint:contextcheck // NewSQLite asks nobody
 func receive(ctx context.Context, account efa.Config, db *sql.DB, sweep events.SweeperConfig, handle handler) error {
 	provider, err := efa.New(account)
 	if err != nil {

@@ -38,22 +38,22 @@ func demonstrate(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	d := &demo{out: out, path: filepath.Join(dir, "agent.db")}
-	if d.provider, err = efatest.Start(efatest.Config{Manual: true}); err != nil {
+	if d.provider, err = efatest.Start(efatest.Config{Manual: true}); err != nil { //nolint:contextcheck // it lives until Close
 		return err
 	}
 	defer d.provider.Close()
 	if d.db, err = open(ctx, d.path); err != nil {
 		return err
 	}
-	defer d.db.Close()
+	defer func() { _ = d.db.Close() }()
 	stream := events.Stream{Name: "efa:" + d.provider.Project()}
-	if d.inbox, err = dedupe.NewSQLite(d.db, dedupe.Config{Stream: stream}, note); err != nil {
+	if d.inbox, err = dedupe.NewSQLite(d.db, dedupe.Config{Stream: stream}, note); err != nil { //nolint:contextcheck // it asks nobody
 		return err
 	}
 
-	fmt.Fprintf(out, "An agent without a public address: one API key, one SQLite file, a cursor.\n\n")
+	_, _ = fmt.Fprintf(out, "An agent without a public address: one API key, one SQLite file, a cursor.\n\n")
 	for _, scene := range []func(context.Context) error{d.attach, d.crash, d.late, d.expire} {
 		if err := scene(ctx); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (d *demo) late(ctx context.Context) error {
 	})
 	n, err2 := d.notes(ctx)
 	d.say("late", "the cursor stands at %d while %d cannot be seen yet: %d notes", higher.Sequence, late.Sequence, n)
-	d.provider.Advance(time.Second)
+	d.provider.Advance(time.Second) //nolint:contextcheck // it takes no context
 	err = errors.Join(err, err2, d.handled(ctx, agent))
 	d.say("", "now it can, and the sweep has looked back: %d notes", len(d.sent))
 	return errors.Join(err, agent.stop())
@@ -162,7 +162,7 @@ func (d *demo) verdict(ctx context.Context) error {
 	}
 	n, err := d.notes(ctx)
 	doubled := n - len(d.sent) + missing
-	fmt.Fprintf(d.out, "\n%d messages to handle, %d notes: %d missing, %d twice\n", len(d.sent), n, missing, doubled)
+	_, _ = fmt.Fprintf(d.out, "\n%d messages to handle, %d notes: %d missing, %d twice\n", len(d.sent), n, missing, doubled)
 	if err != nil || missing != 0 || doubled != 0 {
 		return errors.Join(err, errors.New("not exactly once"))
 	}
@@ -240,5 +240,5 @@ func (d *demo) notes(ctx context.Context) (n int, err error) {
 }
 
 func (d *demo) say(what, format string, args ...any) {
-	fmt.Fprintf(d.out, "  %-9s %s\n", what, fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(d.out, "  %-9s %s\n", what, fmt.Sprintf(format, args...))
 }

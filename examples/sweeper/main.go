@@ -44,7 +44,7 @@ func run(ctx context.Context, account efa.Config) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return receive(ctx, account, db, events.SweeperConfig{Start: events.FromNow, Logger: log}, note)
 }
