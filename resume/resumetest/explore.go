@@ -41,6 +41,10 @@ type Options struct {
 	// Replay runs one violation again: what was printed behind "replay:".
 	// Default RESUMETEST_REPLAY.
 	Replay string
+
+	// Done, if set, gets what was done on each store, from several goroutines: to
+	// add up the explorations of many scenarios.
+	Done func(Report)
 }
 
 func (o Options) withDefaults() Options {
@@ -72,18 +76,19 @@ func (o Options) withDefaults() Options {
 // Long says whether a long exploration is asked for: REPLYWAKE_EXPLORE=long.
 func Long() bool { return os.Getenv("REPLYWAKE_EXPLORE") == "long" }
 
-// report is what an exploration did.
-type report struct {
+// Report is what an exploration of a scenario did on one store. It prints as
+// one line.
+type Report struct {
 	CrashPoints int
-	Boundaries  int // of which each could have been one
+	Boundaries  int // of which each could have been a crash point
 	Schedules   int
-	Deadlocks   int // that the database had to end
-	Bound       int // of preemptions
-	CutOff      bool
-	Violations  []*violation
+	Deadlocks   int  // that the database had to end
+	Bound       int  // of preemptions
+	CutOff      bool // at Options.Runs
+	Violations  int
 }
 
-func (r report) String() string {
+func (r Report) String() string {
 	bound := fmt.Sprintf("bound %d", r.Bound)
 	if r.CutOff {
 		bound += ", cut off"
@@ -92,7 +97,7 @@ func (r report) String() string {
 	if r.CrashPoints < r.Boundaries {
 		points += " of " + thousands(r.Boundaries)
 	}
-	s := fmt.Sprintf("explored: %s crash points, %s schedules (%s), %d violations", points, thousands(r.Schedules), bound, len(r.Violations))
+	s := fmt.Sprintf("explored: %s crash points, %s schedules (%s), %d violations", points, thousands(r.Schedules), bound, r.Violations)
 	if r.Deadlocks > 0 {
 		s += fmt.Sprintf(", %d deadlocks", r.Deadlocks)
 	}
@@ -116,11 +121,14 @@ func Explore(t *testing.T, s Scenario, o Options) {
 	for _, kind := range o.stores() {
 		t.Run(s.Name+"/"+kind, func(t *testing.T) {
 			t.Parallel()
-			r := explore(t, s, o, kind)
-			for _, v := range r.Violations {
+			r, violations := explore(t, s, o, kind)
+			for _, v := range violations {
 				t.Error(v)
 			}
 			t.Log(r)
+			if o.Done != nil {
+				o.Done(r)
+			}
 		})
 	}
 }
@@ -137,20 +145,20 @@ func (o Options) stores() []string {
 }
 
 // explore explores a scenario on one kind of store.
-func explore(tb testing.TB, s Scenario, o Options, kind string) report {
+func explore(tb testing.TB, s Scenario, o Options, kind string) (Report, []*violation) {
 	tb.Helper()
 	x := &exploration{tb: tb, scenario: s, options: o, kind: kind}
 	if o.Replay != "" {
 		x.again(o.Replay)
-		return x.report
+		return x.report, x.violations
 	}
 	x.crashes()
-	if o.Preemptions >= 0 && len(s.Actors) > 1 && len(x.report.Violations) == 0 {
+	if o.Preemptions >= 0 && len(s.Actors) > 1 && len(x.violations) == 0 {
 		x.report.Bound = o.Preemptions
 		x.schedules()
 		x.wander()
 	}
-	return x.report
+	return x.report, x.violations
 }
 
 // exploration is the exploring of one scenario on one kind of store.
@@ -160,9 +168,10 @@ type exploration struct {
 	options  Options
 	kind     string
 
-	mu     sync.Mutex
-	rigs   []*rig // not in use
-	report report
+	mu         sync.Mutex
+	rigs       []*rig // not in use
+	report     Report
+	violations []*violation
 }
 
 // rig gives a rig to one run at a time.
@@ -219,7 +228,8 @@ func (x *exploration) done(r *rig, v *violation, err error) {
 	}
 	if v != nil {
 		v.Scenario, v.Store = x.scenario.Name, x.kind
-		x.report.Violations = append(x.report.Violations, v)
+		x.violations = append(x.violations, v)
+		x.report.Violations++
 	}
 }
 
@@ -227,7 +237,7 @@ func (x *exploration) done(r *rig, v *violation, err error) {
 func (x *exploration) enough() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return len(x.report.Violations) >= 3 || x.tb.Failed()
+	return len(x.violations) >= 3 || x.tb.Failed()
 }
 
 // parallel calls fn from several goroutines, for n runs together. Each needs a

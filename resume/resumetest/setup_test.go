@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,10 +27,47 @@ const (
 	colleague = "colleague@example.com"
 )
 
+// TestMain closes with what all explorations did together.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	fmt.Println(&total)
+	os.Exit(code)
+}
+
+var total totals
+
+type totals struct {
+	mu      sync.Mutex
+	stores  int // explorations: a scenario on a store
+	mutants int // faults put in and found
+	sum     resumetest.Report
+}
+
+func (t *totals) add(r resumetest.Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stores++
+	t.sum.CrashPoints += r.CrashPoints
+	t.sum.Schedules += r.Schedules
+	t.sum.Deadlocks += r.Deadlocks
+	t.sum.Violations += r.Violations
+}
+
+func (t *totals) found() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mutants++
+}
+
+func (t *totals) String() string {
+	return fmt.Sprintf("explorer: %d scenarios and stores, %d crash points, %d schedules, %d violations; %d faults put into the engine and found",
+		t.stores, t.sum.CrashPoints, t.sum.Schedules, t.sum.Violations, t.mutants)
+}
+
 // bounded is what a test run has time for; REPLYWAKE_EXPLORE=long takes all.
 func bounded(t *testing.T) resumetest.Options {
 	t.Helper()
-	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 8, Runs: 16, Random: 2}
+	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 8, Runs: 16, Random: 2, Done: total.add}
 	switch {
 	case os.Getenv("RESUMETEST_MUTANT") != "": // there is something to be found
 		o.Stride, o.Runs, o.Random, o.NoSQLite = 1, 400, 20, raceEnabled
