@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/resume"
 )
 
@@ -64,6 +65,19 @@ func adminRoutes(eng *resume.Engine, start func(context.Context, resume.Start) e
 	mux.HandleFunc("GET /review/", a.review)
 	mux.Handle("GET /metrics", metrics)
 	return mux
+}
+
+var errNotAttached = errors.New("the stream has no position yet")
+
+// onceAttached refuses, for now, what would send mail whose replies could count
+// as history.
+func onceAttached(s *events.Sweeper, start func(context.Context, resume.Start) error) func(context.Context, resume.Start) error {
+	return func(ctx context.Context, what resume.Start) error {
+		if !s.Health().Attached {
+			return errNotAttached
+		}
+		return start(ctx, what)
+	}
 }
 
 func (a *admin) create(w http.ResponseWriter, r *http.Request) {

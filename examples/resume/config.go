@@ -4,21 +4,36 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/replywake/replywake/client"
-	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/verify"
 )
 
 // config is the environment, checked. The variables:
 //
-//	EFA_BASE_URL                       provider's base URL; default the public one
+//	PROVIDER            efa (default) or goshen; each has variables of its own, below
+//	DATABASE_URL        postgres://… or sqlite:PATH; default sqlite:replywake.db
+//	LISTEN_ADDR         the webhook door, /healthz, /readyz; default 127.0.0.1:8080
+//	ADMIN_ADDR          everything else; default 127.0.0.1:8081
+//	ADMIN_TOKEN         unset: nothing listens at ADMIN_ADDR
+//	SWEEP_EVERY         default 1m
+//	SWEEP_START         beginning, or now (default)
+//	LEASE               how long a run may stand without a heartbeat; default 30s
+//	SEND_RETRY_AFTER    a send without an outcome is tried again after this; default 1m
+//	MAX_SENDS_PER_HOUR  loop cap per workflow; default 20
+//
+// Email for Agents, whose door is /hooks/efa:
+//
+//	EFA_BASE_URL                       default the public one
 //	EFA_PROJECT_ID, EFA_API_KEY        required
 //	EFA_WEBHOOK_SECRET                 unset: no webhook door, sweep only
 //	EFA_WEBHOOK_SECRET_PREVIOUS        the secret before it, while it is being replaced
@@ -26,21 +41,19 @@ import (
 //	EFA_VERIFY_FAIL_STATUS             400 (default), 401 or 503 for what does not verify
 //	AGENT_INBOX_IDS                    required; comma-separated: others are acknowledged and ignored
 //	EFA_INBOX_ADDRESS                  required; our own addresses, comma-separated
-//	DATABASE_URL                       postgres://… or sqlite:PATH; default sqlite:replywake.db
-//	LISTEN_ADDR                        /hooks/efa, /healthz, /readyz; default 127.0.0.1:8080
-//	ADMIN_ADDR                         everything else; default 127.0.0.1:8081
-//	ADMIN_TOKEN                        unset: nothing listens at ADMIN_ADDR
-//	SWEEP_EVERY                        default 1m
-//	SWEEP_START                        beginning, or now (default)
-//	LEASE                              how long a run may stand without a heartbeat; default 30s
-//	SEND_RETRY_AFTER                   a send without an outcome is tried again after this; default 1m
-//	MAX_SENDS_PER_HOUR                 loop cap per workflow; default 20
+//
+// Goshen Email, whose door is /hooks/goshen:
+//
+//	GOSHEN_BASE_URL                       default the public one
+//	GOSHEN_API_KEY                        required
+//	GOSHEN_INBOXES                        required; comma-separated addresses: others are acknowledged and ignored
+//	GOSHEN_STREAM                         names what is stored; required with several inboxes
+//	GOSHEN_HANDLED_LABEL                  what swept mail gets instead of unread; default handled
+//	GOSHEN_WEBHOOK_SECRET                 whsec_…; unset: no webhook door, sweep only
+//	GOSHEN_WEBHOOK_SECRET_PREVIOUS        the secret before it, while it is being replaced
+//	GOSHEN_WEBHOOK_SECRET_PREVIOUS_UNTIL  RFC 3339; default 24 h after the start
 type config struct {
-	Provider efa.Config
-	Verify   verify.Config // without Secrets there is no webhook door
-	Previous time.Time     // when the previous secret ends; zero if there is none
-
-	Inboxes  map[string][]string // inbox ID -> own addresses
+	Provider provider
 	Database string
 
 	Listen, Admin, AdminToken string
@@ -52,25 +65,12 @@ type config struct {
 	MaxSendsPerHour int
 }
 
-func (c config) hasWebhook() bool { return len(c.Verify.Secrets) > 0 }
-
-// isService says whether any EFA_ variable is set, to whatever.
-func isService(environ []string) bool {
-	for _, v := range environ {
-		if strings.HasPrefix(v, "EFA_") {
-			return true
-		}
-	}
-	return false
-}
-
 // loadConfig reads the environment and reports every fault of it at once. No
 // fault shows a secret.
 func loadConfig(lookup func(string) (string, bool), now time.Time) (config, error) {
-	e := &env{lookup: lookup}
+	e := &env{lookup: lookup, now: now}
 	c := config{
 		Provider:        e.provider(),
-		Inboxes:         e.inboxes(),
 		Database:        e.database(),
 		Listen:          e.address("LISTEN_ADDR", "127.0.0.1:8080"),
 		Admin:           e.address("ADMIN_ADDR", "127.0.0.1:8081"),
@@ -80,7 +80,6 @@ func loadConfig(lookup func(string) (string, bool), now time.Time) (config, erro
 		SendRetryAfter:  e.duration("SEND_RETRY_AFTER", time.Minute),
 		MaxSendsPerHour: e.count("MAX_SENDS_PER_HOUR", 20),
 	}
-	c.Verify, c.Previous = e.secrets(now)
 	switch start := e.text("SWEEP_START", "now"); start {
 	case "now":
 		c.SweepStart = events.FromNow
@@ -89,14 +88,15 @@ func loadConfig(lookup func(string) (string, bool), now time.Time) (config, erro
 	default:
 		e.fault("SWEEP_START", "%q is neither beginning nor now", start)
 	}
-	if c.AdminToken != "" && c.Listen == c.Admin {
-		e.fault("ADMIN_ADDR", "is LISTEN_ADDR: the admin routes must not be where strangers are")
+	if c.AdminToken != "" && collide(c.Listen, c.Admin) {
+		e.fault("ADMIN_ADDR", "is where LISTEN_ADDR is: the admin routes must not be where strangers are")
 	}
 	return c, errors.Join(e.faults...)
 }
 
 type env struct {
 	lookup func(string) (string, bool)
+	now    time.Time
 	faults []error
 }
 
@@ -163,31 +163,6 @@ func (e *env) list(name string) []string {
 	return list
 }
 
-func (e *env) provider() efa.Config {
-	c := efa.Config{BaseURL: e.text("EFA_BASE_URL", ""), Project: e.required("EFA_PROJECT_ID"), Key: e.required("EFA_API_KEY")}
-	if c.Project == "" || c.Key == "" {
-		return c
-	}
-	if _, err := efa.New(c); err != nil {
-		e.fault("EFA_BASE_URL, EFA_PROJECT_ID, EFA_API_KEY", "%v", err)
-	}
-	return c
-}
-
-func (e *env) inboxes() map[string][]string {
-	own := e.list("EFA_INBOX_ADDRESS")
-	for i, a := range own {
-		if _, err := client.NormalizeAddress(a); a != "" && err != nil {
-			e.fault("EFA_INBOX_ADDRESS", "value %d is not an e-mail address", i+1)
-		}
-	}
-	inboxes := map[string][]string{}
-	for _, id := range e.list("AGENT_INBOX_IDS") {
-		inboxes[id] = own
-	}
-	return inboxes
-}
-
 func (e *env) database() string {
 	v := e.text("DATABASE_URL", "sqlite:replywake.db")
 	path, lite := strings.CutPrefix(v, "sqlite:")
@@ -195,6 +170,7 @@ func (e *env) database() string {
 	case lite && (path == "" || strings.HasPrefix(path, ":")):
 		e.fault("DATABASE_URL", "sqlite: needs the path of a file")
 	case lite:
+		e.file("DATABASE_URL", path)
 	case !strings.HasPrefix(v, "postgres://") && !strings.HasPrefix(v, "postgresql://"):
 		e.fault("DATABASE_URL", "is neither postgres://… nor sqlite:PATH")
 	default:
@@ -205,43 +181,90 @@ func (e *env) database() string {
 	return v
 }
 
-// secrets sets up what verifies webhooks: the current secret, and until a set
-// time the previous one too.
-func (e *env) secrets(now time.Time) (c verify.Config, previousEnds time.Time) {
-	const current, previous, until, status = "EFA_WEBHOOK_SECRET", "EFA_WEBHOOK_SECRET_PREVIOUS", "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "EFA_VERIFY_FAIL_STATUS"
-	switch s := e.text(status, "400"); s {
-	case "400", "401", "503":
-		c.FailStatus, _ = strconv.Atoi(s)
-	default:
-		e.fault(status, "%q is none of 400, 401 and 503", s)
+// file wants a path at which a file is or can be.
+func (e *env) file(name, path string) {
+	if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
+		e.fault(name, "the folder of %q is not there", path)
 	}
-	if text := e.text(current, ""); text != "" {
-		c.Secrets = append(c.Secrets, e.secret(current, text))
+	if there, err := os.Stat(path); err == nil && there.IsDir() {
+		e.fault(name, "%q is a folder", path)
 	}
-	text, end := e.text(previous, ""), e.text(until, "")
-	switch {
-	case text == "" && end != "":
-		e.fault(until, "is set without %s", previous)
-	case text == "":
-	case c.Secrets == nil:
-		e.fault(previous, "is set without %s", current)
-	default:
-		previousEnds = now.Add(24 * time.Hour)
-		if end != "" {
-			var err error
-			if previousEnds, err = time.Parse(time.RFC3339, end); err != nil {
-				e.fault(until, "%q is not a time such as 2026-01-31T15:04:05Z", end)
-			}
-		}
-		c.Secrets = append(c.Secrets, e.secret(previous, text).Until(previousEnds))
-	}
-	return c, previousEnds
 }
 
-func (e *env) secret(name, text string) verify.Secret {
-	s := verify.RawSecret(text)
-	if _, err := verify.New(verify.Config{Secrets: []verify.Secret{s}}); err != nil {
+// status reads an HTTP status, one of a few; the first is the default.
+func (e *env) status(name string, allowed ...string) int {
+	v := e.text(name, allowed[0])
+	if !slices.Contains(allowed, v) {
+		e.fault(name, "%q is none of %s", v, strings.Join(allowed, ", "))
+	}
+	n, _ := strconv.Atoi(v)
+	return n
+}
+
+// secrets reads what verifies webhooks: the current secret, and until a set
+// time the previous one too. Each is checked, whether the others are set or not.
+func (e *env) secrets(of func(string) verify.Secret, current, previous, until string) (list []verify.Secret, previousEnds time.Time) {
+	now, before := e.secret(current, of), e.secret(previous, of)
+	end := e.time(until, e.now.Add(24*time.Hour))
+	switch {
+	case before == nil && e.text(until, "") != "":
+		e.fault(until, "is set without %s", previous)
+	case before != nil && now == nil:
+		e.fault(previous, "is set without %s", current)
+	}
+	if before == nil {
+		return now, time.Time{}
+	}
+	return append(now, before[0].Until(end)), end
+}
+
+// secret is a list of one, or of none if the variable is not set.
+func (e *env) secret(name string, of func(string) verify.Secret) []verify.Secret {
+	text := e.text(name, "")
+	if text == "" {
+		return nil
+	}
+	list := []verify.Secret{of(text)}
+	if _, err := verify.New(verify.Config{Secrets: list}); err != nil {
 		e.fault(name, "%v", err)
 	}
-	return s
+	return list
+}
+
+func (e *env) time(name string, standard time.Time) time.Time {
+	v := e.text(name, "")
+	if v == "" {
+		return standard
+	}
+	t, err := time.Parse(time.RFC3339, v)
+	if err != nil {
+		e.fault(name, "%q is not a time such as 2026-01-31T15:04:05Z", v)
+	}
+	return t
+}
+
+// collide says whether two addresses cannot both be listened on, however they
+// are spelled: they have one port, and one host or all of them.
+func collide(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	numberA, _ := strconv.ParseUint(portA, 10, 16)
+	numberB, _ := strconv.ParseUint(portB, 10, 16)
+	if errA != nil || errB != nil || numberA != numberB || numberA == 0 {
+		return false
+	}
+	ipA, ipB := ipOf(hostA), ipOf(hostB)
+	return ipA.IsUnspecified() || ipB.IsUnspecified() || ipA == ipB && (ipA.IsValid() || strings.EqualFold(hostA, hostB))
+}
+
+// ipOf is not valid for a name that must be looked up.
+func ipOf(host string) netip.Addr {
+	switch strings.ToLower(host) {
+	case "":
+		return netip.IPv6Unspecified()
+	case "localhost":
+		host = "127.0.0.1"
+	}
+	ip, _ := netip.ParseAddr(host)
+	return ip.Unmap()
 }

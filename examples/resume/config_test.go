@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,13 +45,15 @@ func TestConfigDefaults(t *testing.T) {
 	t.Parallel()
 	c, err := load(goodEnv())
 	require.NoError(t, err)
-	require.Equal(t, map[string][]string{"ibx_a": {"agent@example.com"}}, c.Inboxes)
+	require.Equal(t, map[string][]string{"ibx_a": {"agent@example.com"}}, c.Provider.Inboxes)
+	require.Equal(t, "/hooks/efa", c.Provider.Path)
+	require.Equal(t, "efa:prj_1", c.Provider.Mail.Stream().Name)
 	require.Equal(t, "sqlite:replywake.db", c.Database)
 	require.Equal(t, []any{"127.0.0.1:8080", "127.0.0.1:8081", ""}, []any{c.Listen, c.Admin, c.AdminToken})
 	require.Equal(t, []any{time.Minute, 30 * time.Second, time.Minute, 20}, []any{c.SweepEvery, c.Lease, c.SendRetryAfter, c.MaxSendsPerHour})
 	require.Equal(t, events.FromNow, c.SweepStart)
-	require.Equal(t, 400, c.Verify.FailStatus)
-	require.False(t, c.hasWebhook())
+	require.Equal(t, 400, c.Provider.Verify.FailStatus)
+	require.False(t, c.Provider.hasWebhook())
 }
 
 func TestConfigTakesEveryVariable(t *testing.T) {
@@ -73,12 +77,12 @@ func TestConfigTakesEveryVariable(t *testing.T) {
 		"MAX_SENDS_PER_HOUR", "7",
 	))
 	require.NoError(t, err)
-	require.Equal(t, "https://efa.example/v1", c.Provider.BaseURL)
+	require.Equal(t, "https://efa.example/v1/projects/prj_1", c.Provider.Source.Stream().Origin)
 	own := []string{"agent@example.com", "sales@example.com"}
-	require.Equal(t, map[string][]string{"ibx_a": own, "ibx_b": own}, c.Inboxes)
-	require.Len(t, c.Verify.Secrets, 2)
-	require.True(t, c.Previous.Equal(noon.Add(time.Hour)))
-	require.Equal(t, 503, c.Verify.FailStatus)
+	require.Equal(t, map[string][]string{"ibx_a": own, "ibx_b": own}, c.Provider.Inboxes)
+	require.Len(t, c.Provider.Verify.Secrets, 2)
+	require.True(t, c.Provider.Previous.Equal(noon.Add(time.Hour)))
+	require.Equal(t, 503, c.Provider.Verify.FailStatus)
 	require.Equal(t, events.FromBeginning, c.SweepStart)
 	require.Equal(t, []any{400 * time.Millisecond, 2 * time.Second, time.Second, 7}, []any{c.SweepEvery, c.Lease, c.SendRetryAfter, c.MaxSendsPerHour})
 }
@@ -87,7 +91,7 @@ func TestPreviousSecretEndsAfterADay(t *testing.T) {
 	t.Parallel()
 	c, err := load(goodEnv("EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore))
 	require.NoError(t, err)
-	require.Equal(t, noon.Add(24*time.Hour), c.Previous)
+	require.Equal(t, noon.Add(24*time.Hour), c.Provider.Previous)
 }
 
 func TestConfigFaults(t *testing.T) {
@@ -102,15 +106,15 @@ func TestConfigFaults(t *testing.T) {
 		"an empty inbox":            {[]string{"AGENT_INBOX_IDS", "ibx_a,,ibx_b"}, "AGENT_INBOX_IDS: value 2 is empty"},
 		"no address":                {[]string{"EFA_INBOX_ADDRESS", ""}, "EFA_INBOX_ADDRESS: is required"},
 		"not an address":            {[]string{"EFA_INBOX_ADDRESS", "a@example.com, agent"}, "EFA_INBOX_ADDRESS: value 2 is not an e-mail address"},
-		"base URL":                  {[]string{"EFA_BASE_URL", "ftp://efa.example"}, "EFA_BASE_URL, EFA_PROJECT_ID, EFA_API_KEY: "},
-		"project is a URL":          {[]string{"EFA_PROJECT_ID", "https://x/prj_1"}, "EFA_BASE_URL, EFA_PROJECT_ID, EFA_API_KEY: "},
+		"base URL":                  {[]string{"EFA_BASE_URL", "ftp://efa.example"}, "EFA_BASE_URL: "},
+		"project is a URL":          {[]string{"EFA_PROJECT_ID", "https://x/prj_1"}, "EFA_PROJECT_ID: "},
 		"short secret":              {[]string{"EFA_WEBHOOK_SECRET", "short"}, "EFA_WEBHOOK_SECRET: "},
 		"secret with a line end":    {[]string{"EFA_WEBHOOK_SECRET", secretNow + "\n"}, "EFA_WEBHOOK_SECRET: "},
 		"short previous secret":     {[]string{"EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", "short"}, "EFA_WEBHOOK_SECRET_PREVIOUS: "},
 		"previous secret alone":     {[]string{"EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore}, "EFA_WEBHOOK_SECRET_PREVIOUS: is set without EFA_WEBHOOK_SECRET"},
 		"until without previous":    {[]string{"EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "2026-03-01T14:00:00Z"}, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL: is set without EFA_WEBHOOK_SECRET_PREVIOUS"},
 		"until is no time":          {[]string{"EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "tomorrow"}, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL: "},
-		"fail status 200":           {[]string{"EFA_VERIFY_FAIL_STATUS", "200"}, `EFA_VERIFY_FAIL_STATUS: "200" is none of 400, 401 and 503`},
+		"fail status 200":           {[]string{"EFA_VERIFY_FAIL_STATUS", "200"}, `EFA_VERIFY_FAIL_STATUS: "200" is none of 400, 401, 503`},
 		"fail status 410":           {[]string{"EFA_VERIFY_FAIL_STATUS", "410"}, "EFA_VERIFY_FAIL_STATUS: "},
 		"fail status, a word":       {[]string{"EFA_VERIFY_FAIL_STATUS", "bad"}, "EFA_VERIFY_FAIL_STATUS: "},
 		"another database":          {[]string{"DATABASE_URL", "mysql://db.example"}, "DATABASE_URL: is neither"},
@@ -120,7 +124,7 @@ func TestConfigFaults(t *testing.T) {
 		"listen without a port":     {[]string{"LISTEN_ADDR", "localhost"}, `LISTEN_ADDR: "localhost" is not host:port`},
 		"listen, port too high":     {[]string{"LISTEN_ADDR", ":70000"}, "LISTEN_ADDR: "},
 		"admin address":             {[]string{"ADMIN_ADDR", "8081"}, "ADMIN_ADDR: "},
-		"both at one address":       {[]string{"ADMIN_TOKEN", "t", "ADMIN_ADDR", ":1", "LISTEN_ADDR", ":1"}, "ADMIN_ADDR: is LISTEN_ADDR"},
+		"both at one address":       {[]string{"ADMIN_TOKEN", "t", "ADMIN_ADDR", ":1", "LISTEN_ADDR", ":1"}, "ADMIN_ADDR: is where LISTEN_ADDR is"},
 		"sweep every, no unit":      {[]string{"SWEEP_EVERY", "60"}, `SWEEP_EVERY: "60" is not a positive duration`},
 		"sweep every 0":             {[]string{"SWEEP_EVERY", "0s"}, "SWEEP_EVERY: "},
 		"sweep start":               {[]string{"SWEEP_START", "yesterday"}, `SWEEP_START: "yesterday" is neither beginning nor now`},
@@ -128,39 +132,106 @@ func TestConfigFaults(t *testing.T) {
 		"send retry after, a word":  {[]string{"SEND_RETRY_AFTER", "soon"}, "SEND_RETRY_AFTER: "},
 		"max sends 0":               {[]string{"MAX_SENDS_PER_HOUR", "0"}, `MAX_SENDS_PER_HOUR: "0" is not a whole number from 1`},
 		"max sends, not whole":      {[]string{"MAX_SENDS_PER_HOUR", "1.5"}, "MAX_SENDS_PER_HOUR: "},
-		"key with a line end in it": {[]string{"EFA_API_KEY", "efa_test_key\n"}, "EFA_BASE_URL, EFA_PROJECT_ID, EFA_API_KEY: "},
+		"key of another kind":       {[]string{"EFA_API_KEY", "sk_live_efa_test_key"}, "EFA_API_KEY: does not begin with efa_live_ or efa_test_"},
+		"SQLite in no folder":       {[]string{"DATABASE_URL", "sqlite:/nowhere/replywake.db"}, `DATABASE_URL: the folder of "/nowhere/replywake.db" is not there`},
+		"SQLite below a file":       {[]string{"DATABASE_URL", "sqlite:config_test.go/replywake.db"}, "DATABASE_URL: the folder of "},
+		"SQLite at a folder":        {[]string{"DATABASE_URL", "sqlite:."}, `DATABASE_URL: "." is a folder`},
+		"another provider":          {[]string{"PROVIDER", "EFA"}, `PROVIDER: "EFA" is neither efa nor goshen`},
+		"key with a line end in it": {[]string{"EFA_API_KEY", "efa_test_key\n"}, "EFA_API_KEY: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := goodEnv(c.env...)
-			_, err := load(env)
-			require.Error(t, err)
-			require.True(t, strings.HasPrefix(err.Error(), c.want), "%v", err)
-			require.NotContains(t, err.Error(), "\n", "one fault is one line")
-			for _, secret := range []string{"efa_test_key", "hunter2", secretNow, secretBefore} {
-				require.NotContains(t, err.Error(), secret)
-			}
+			wantFault(t, goodEnv(c.env...), c.want)
 		})
 	}
 }
 
+// wantFault wants one fault, on a line that begins so and shows no secret.
+func wantFault(t *testing.T, env map[string]string, want string) {
+	t.Helper()
+	_, err := load(env)
+	require.Error(t, err)
+	require.True(t, strings.HasPrefix(err.Error(), want), "%v", err)
+	require.NotContains(t, err.Error(), "\n", "one fault is one line")
+	for _, secret := range []string{"efa_test_key", "bze_key", "hunter2", secretNow, secretBefore, goshenNow, goshenBefore} {
+		require.NotContains(t, err.Error(), secret)
+	}
+}
+
+// No fault hides behind another: what is set is checked, whatever is missing.
 func TestConfigReportsEveryFault(t *testing.T) {
 	t.Parallel()
-	_, err := load(map[string]string{"EFA_WEBHOOK_SECRET": "short", "SWEEP_EVERY": "x", "LEASE": "y", "DATABASE_URL": "z"})
+	wantFaults(t, map[string]string{
+		"EFA_BASE_URL": "efa.example", "EFA_VERIFY_FAIL_STATUS": "200",
+		"EFA_WEBHOOK_SECRET_PREVIOUS": "short", "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL": "tomorrow",
+		"SWEEP_EVERY": "x", "LEASE": "y", "DATABASE_URL": "z", "SWEEP_START": "q", "SEND_RETRY_AFTER": "s", "MAX_SENDS_PER_HOUR": "m",
+		"ADMIN_TOKEN": "t", "ADMIN_ADDR": ":8080",
+	},
+		"EFA_PROJECT_ID", "EFA_API_KEY", "EFA_INBOX_ADDRESS", "AGENT_INBOX_IDS",
+		"EFA_BASE_URL", "EFA_VERIFY_FAIL_STATUS", "EFA_WEBHOOK_SECRET_PREVIOUS", "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL",
+		"SWEEP_EVERY", "LEASE", "DATABASE_URL", "SWEEP_START", "SEND_RETRY_AFTER", "MAX_SENDS_PER_HOUR", "ADMIN_ADDR")
+	wantFaults(t, map[string]string{
+		"EFA_PROJECT_ID": "a/b", "EFA_API_KEY": "k", "EFA_WEBHOOK_SECRET": "short", "EFA_INBOX_ADDRESS": "agent", "AGENT_INBOX_IDS": ",",
+		"EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL": "tomorrow",
+	}, "EFA_PROJECT_ID", "EFA_API_KEY", "EFA_WEBHOOK_SECRET", "EFA_INBOX_ADDRESS", "AGENT_INBOX_IDS", "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL")
+	wantFaults(t, map[string]string{"PROVIDER": "resend", "LEASE": "y"}, "PROVIDER", "LEASE")
+}
+
+// wantFaults wants faults of these variables and of no other.
+func wantFaults(t *testing.T, env map[string]string, want ...string) {
+	t.Helper()
+	_, err := load(env)
 	require.Error(t, err)
 	named := map[string]bool{}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		name, _, _ := strings.Cut(line, ":")
 		named[name] = true
 	}
-	require.Equal(t, map[string]bool{
-		"EFA_PROJECT_ID": true, "EFA_API_KEY": true, "EFA_INBOX_ADDRESS": true, "AGENT_INBOX_IDS": true,
-		"EFA_WEBHOOK_SECRET": true, "SWEEP_EVERY": true, "LEASE": true, "DATABASE_URL": true,
-	}, named)
+	require.ElementsMatch(t, want, slices.Collect(maps.Keys(named)))
 }
 
-func TestServiceOrDemonstration(t *testing.T) {
+func TestEmptyIsUnset(t *testing.T) {
 	t.Parallel()
-	require.False(t, isService([]string{"PATH=/bin", "DATABASE_URL=sqlite:x", "NOT_EFA_X=1"}))
-	require.True(t, isService([]string{"PATH=/bin", "EFA_API_KEY="}), "set to nothing is set")
+	env := goodEnv()
+	for _, name := range []string{
+		"PROVIDER", "EFA_BASE_URL", "EFA_WEBHOOK_SECRET", "EFA_WEBHOOK_SECRET_PREVIOUS", "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL",
+		"EFA_VERIFY_FAIL_STATUS", "DATABASE_URL", "LISTEN_ADDR", "ADMIN_ADDR", "ADMIN_TOKEN", "SWEEP_EVERY", "SWEEP_START",
+		"LEASE", "SEND_RETRY_AFTER", "MAX_SENDS_PER_HOUR",
+	} {
+		env[name] = ""
+	}
+	c, err := load(env)
+	require.NoError(t, err)
+	standard, err := load(goodEnv())
+	require.NoError(t, err)
+	c.Provider, standard.Provider = provider{}, provider{} // compared elsewhere
+	require.Equal(t, standard, c)
+}
+
+func TestAddressesThatCollide(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		listen, admin string
+		want          bool
+	}{
+		{"127.0.0.1:8080", "127.0.0.1:8080", true},
+		{"127.0.0.1:8080", "localhost:8080", true},
+		{"127.0.0.1:8080", "LOCALHOST:08080", true},
+		{"127.0.0.1:8080", "[::ffff:127.0.0.1]:8080", true},
+		{":8080", "127.0.0.1:8080", true},
+		{"0.0.0.0:8080", "10.0.0.1:8080", true},
+		{"[::]:8080", ":8080", true},
+		{"[::1]:8080", "[0:0:0:0:0:0:0:1]:8080", true},
+		{"a.example:8080", "A.example:8080", true},
+
+		{"127.0.0.1:8080", "127.0.0.1:8081", false},
+		{"127.0.0.1:8080", "10.0.0.1:8080", false},
+		{"127.0.0.1:8080", "[::1]:8080", false},
+		{"a.example:8080", "b.example:8080", false},
+		{"127.0.0.1:0", "127.0.0.1:0", false}, // two free ports
+		{"localhost", "localhost", false},     // which is another fault
+	} {
+		require.Equal(t, c.want, collide(c.listen, c.admin), "%s and %s", c.listen, c.admin)
+		require.Equal(t, c.want, collide(c.admin, c.listen), "%s and %s", c.admin, c.listen)
+	}
 }

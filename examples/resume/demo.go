@@ -5,41 +5,41 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/replywake/replywake/client/efa/efatest"
 )
 
 // demonstration plays the provider and the counterparties, and runs the
-// service as it is, a process of its own: this program again, with its EFA_
-// variables set. What happens between them is real HTTP on loopback.
+// service as it is, a process of its own: this program again, with its
+// provider's variables set. What happens between them is real HTTP on loopback.
 type demonstration struct {
-	provider *efatest.Server
+	provider fake
 	service  *service
-	scenes   map[string]*scene // by subject
+	scenes   scenes
 	began    time.Time
 
-	mu       sync.Mutex
-	out      io.Writer
-	received map[string]string // inbound message -> workflow it is for
+	mu        sync.Mutex
+	out       io.Writer
+	bySubject map[string]*scene
+	received  map[string]*scene // by inbound message
 }
 
 // demoWithin ends a demonstration in which something never comes.
 const demoWithin = 30 * time.Second
 
-// demo runs the demonstration and returns the exit status: 0 only if nothing
-// was lost and nothing doubled.
-func demo(out io.Writer) int {
+// demo runs the demonstration on a provider of this name and returns the exit
+// status: 0 only if nothing was lost and nothing doubled.
+func demo(out io.Writer, name string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, demoWithin)
 	defer cancel()
-	clean, err := demonstrate(ctx, out)
+	clean, err := demonstrate(ctx, out, name)
 	switch {
 	case err != nil:
 		_, _ = fmt.Fprintf(out, "\nThe demonstration did not come to its end: %v\n", err)
@@ -50,22 +50,23 @@ func demo(out io.Writer) int {
 	return 0
 }
 
-func demonstrate(ctx context.Context, out io.Writer) (clean bool, err error) {
+func demonstrate(ctx context.Context, out io.Writer, name string) (clean bool, err error) {
 	dir, err := os.MkdirTemp("", "replywake-demo-")
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	provider, err := efatest.Start(efatest.Config{Speed: 20}) //nolint:contextcheck // it lives until Close
+	provider, err := fakes[name]() //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return false, err
 	}
 	defer provider.Close()
 	d := &demonstration{
-		provider: provider, scenes: map[string]*scene{}, began: time.Now(),
-		out: out, received: map[string]string{},
+		provider: provider, scenes: newScenes(provider), began: time.Now(),
+		out: out, bySubject: map[string]*scene{}, received: map[string]*scene{},
 	}
-	if d.service, err = newService(ctx, provider, filepath.Join(dir, "replywake.db")); err != nil {
+	env := append(provider.env(), "PROVIDER="+name, "DATABASE_URL=sqlite:"+filepath.Join(dir, "replywake.db"))
+	if d.service, err = newService(ctx, env); err != nil {
 		return false, err
 	}
 	defer d.service.kill()
@@ -78,38 +79,41 @@ func demonstrate(ctx context.Context, out io.Writer) (clean bool, err error) {
 
 // play is the demonstration's course.
 func (d *demonstration) play(ctx context.Context) error {
-	d.provider.OnSend(d.sent)
-	d.provider.OnRequest(d.reading)
+	d.provider.watch(d.sent, d.reading)
 	if err := d.service.start(ctx); err != nil {
 		return err
 	}
-	d.provider.Webhook(d.service.url+"/hooks/efa", efatest.MessageReceived) //nolint:contextcheck // it delivers until Close
+	d.provider.push(d.service.url) //nolint:contextcheck // it delivers until Close
 	d.print("Replywake, a demonstration. An agent asks by e-mail, stops, and goes on when the answer comes.\n\n"+
-		"  provider  %s, a fake of Email for Agents in this process\n"+
-		"  service   %s, this program as process %d, with its EFA_ variables set and SQLite in a temporary file\n\n",
-		d.provider.URL(), d.service.url, d.service.pid())
+		"  provider  %s\n"+
+		"  service   %s, this program as process %d, with its provider's variables set and SQLite in a temporary file\n",
+		d.provider.about(), d.service.url, d.service.pid())
+	if lacks := d.provider.lacks(); lacks != "" {
+		d.print("  left out  %s\n", lacks)
+	}
+	d.print("\n")
 
 	// The ambiguous answer first: a person's decision rests for 10 s.
-	if err := d.ask(ctx, ambiguous...); err != nil {
+	if err := d.ask(ctx, d.scenes.ambiguous...); err != nil {
 		return err
 	}
-	if err := d.ask(ctx, plain...); err != nil {
+	if err := d.ask(ctx, d.scenes.plain...); err != nil {
 		return err
 	}
 	if err := d.decide(ctx); err != nil {
 		return err
 	}
-	if err := d.finished(ctx, plain...); err != nil {
+	if err := d.finished(ctx, d.scenes.plain...); err != nil {
 		return err
 	}
-	if err := d.ask(ctx, crash...); err != nil {
+	if err := d.ask(ctx, d.scenes.crash...); err != nil {
 		return err
 	}
-	if err := d.finished(ctx, crash...); err != nil {
+	if err := d.finished(ctx, d.scenes.crash...); err != nil {
 		return err
 	}
 	d.say("", "what a person decided may still be undone; it runs after 10 s")
-	if err := d.finished(ctx, ambiguous...); err != nil {
+	if err := d.finished(ctx, d.scenes.ambiguous...); err != nil {
 		return err
 	}
 	return pause(ctx, time.Second) // for whatever would still be sent twice
@@ -118,9 +122,9 @@ func (d *demonstration) play(ctx context.Context) error {
 // ask starts workflows.
 func (d *demonstration) ask(ctx context.Context, scenes ...*scene) error {
 	for _, s := range scenes {
-		s.request.InboxID = d.provider.Inbox()
+		s.request.InboxID = d.provider.inbox()
 		d.mu.Lock()
-		d.scenes[s.request.Subject] = s
+		d.bySubject[s.request.Subject] = s
 		d.mu.Unlock()
 		d.say(s.request.ID, "asks %s; %s", s.request.Counterparty, s.story)
 		if err := d.service.call(ctx, "POST", "/workflows", s.request, nil); err != nil {
@@ -160,13 +164,13 @@ func (d *demonstration) decide(ctx context.Context) error {
 			return err
 		}
 	}
-	it, to := queue.Items[0], ambiguous[0].request.ID
+	it, to, other := queue.Items[0], d.scenes.ambiguous[0].request.ID, d.scenes.ambiguous[1]
 	d.say("unmatched", "%s: %s, candidates %v. Nobody was woken", it.MessageID, it.Reason, it.Candidates)
-	if err := d.service.call(ctx, "POST", "/unmatched/"+it.EventID+"/bind", map[string]string{"workflow_id": to}, nil); err != nil {
+	if err := d.service.call(ctx, "POST", "/unmatched/"+url.PathEscape(it.EventID)+"/bind", map[string]string{"workflow_id": to}, nil); err != nil {
 		return err
 	}
 	d.say("unmatched", "a person reads it and binds it to %s", to)
-	d.answer(ambiguous[1], efatest.Mail{Thread: ambiguous[1].thread, Text: "And 90 EUR for the other one."})
+	d.answer(other, letter{answers: other.question, text: "And 90 EUR for the other one."})
 	return nil
 }
 

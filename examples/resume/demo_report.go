@@ -5,18 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/replywake/replywake/client/efa/efatest"
 )
 
 // report prints the service's timelines and then what the provider counted.
 func (d *demonstration) report(ctx context.Context) (clean bool, err error) {
-	all := make([]*scene, 0, len(d.scenes))
-	for _, group := range [][]*scene{plain, ambiguous, crash} {
-		all = append(all, group...)
-	}
 	d.print("\nThe service's timelines:\n")
-	for _, s := range all {
+	for _, s := range d.scenes.all() {
 		if err := d.timeline(ctx, s); err != nil {
 			return false, err
 		}
@@ -28,7 +22,7 @@ func (d *demonstration) report(ctx context.Context) (clean bool, err error) {
 	d.print("\nCounted at the provider, not by the service:\n\n")
 	t := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(t, "  workflow\treceived\twoken\tsent\t")
-	for _, s := range all {
+	for _, s := range d.scenes.all() {
 		c := counts.of(s.request.ID)
 		_, _ = fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t\n", s.request.ID, c.received, c.woken, c.sent)
 	}
@@ -52,7 +46,8 @@ func (d *demonstration) timeline(ctx context.Context, s *scene) error {
 	}
 	d.print("\n  %s: %s\n", w.ID, s.story)
 	for _, m := range w.Timeline {
-		d.print("  %7.2f s  %-10s %s\n", m.At.Sub(d.began).Seconds(), m.What, m.Detail)
+		line := fmt.Sprintf("  %7.2f s  %-10s %s", m.At.Sub(d.began).Seconds(), m.What, m.Detail)
+		d.print("%s\n", strings.TrimRight(line, " "))
 	}
 	return nil
 }
@@ -62,6 +57,7 @@ type tally struct {
 	workflows map[string]*workflowTally
 	acks      map[string]int // received message -> how often it was acknowledged
 	replays   int
+	stray     int // mail that nobody should have got
 }
 
 type workflowTally struct{ received, woken, sent, questions int }
@@ -77,21 +73,25 @@ func (d *demonstration) count() *tally {
 	t := &tally{workflows: map[string]*workflowTally{}, acks: map[string]int{}}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for message, workflow := range d.received {
-		t.of(workflow).received++
+	for message, s := range d.received {
+		t.of(s.request.ID).received++
 		t.acks[message] = 0
 	}
-	for _, m := range d.provider.Sends() {
-		t.add(d.scenes[m.Subject].request.ID, m)
+	for _, m := range d.provider.sends() {
+		if s := d.sceneOf(m); s != nil {
+			t.add(s.request.ID, m)
+		} else {
+			t.stray++
+		}
 	}
 	return t
 }
 
-func (t *tally) add(workflow string, m efatest.Send) {
+func (t *tally) add(workflow string, m sending) {
 	c := t.of(workflow)
 	c.sent++
-	t.replays += m.Replays
-	ids, ack := strings.CutPrefix(m.Text, "ack: ")
+	t.replays += m.replays
+	ids, ack := strings.CutPrefix(m.text, "ack: ")
 	if !ack {
 		c.questions++
 		return
@@ -104,6 +104,7 @@ func (t *tally) add(workflow string, m efatest.Send) {
 
 // verdict is what must be 0.
 func (t *tally) verdict() (lost, doubled int) {
+	doubled = t.stray
 	for _, times := range t.acks {
 		if times == 0 {
 			lost++

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"net/http"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/replywake/replywake/client/efa/efatest"
 )
 
 // scene is a workflow and what its counterparty does.
@@ -16,9 +14,9 @@ type scene struct {
 	asked func(d *demonstration, s *scene) // the question has left
 	acked func(d *demonstration, s *scene) // an acknowledgement is leaving
 
-	thread string    // of the question
-	first  string    // the first answer
-	once   sync.Once // what happens once
+	question sending
+	first    string    // the first answer
+	once     sync.Once // what happens once
 }
 
 // writing is how long a counterparty takes to answer.
@@ -30,16 +28,24 @@ func newScene(id, counterparty string, replies int, story string) *scene {
 	}}
 }
 
-// The scenes, in groups that run together.
-var (
-	plain     = []*scene{normalScene(), correctionScene(), newThreadScene(), duplicateScene()}
-	ambiguous = ambiguousScenes()
-	crash     = []*scene{crashScene()}
-)
+// scenes, in groups that run together.
+type scenes struct {
+	plain, ambiguous, crash []*scene
+}
+
+func newScenes(provider fake) scenes {
+	return scenes{
+		plain:     []*scene{normalScene(), correctionScene(), newThreadScene(), duplicateScene(provider.often())},
+		ambiguous: ambiguousScenes(),
+		crash:     []*scene{crashScene()},
+	}
+}
+
+func (g scenes) all() []*scene { return slices.Concat(g.plain, g.ambiguous, g.crash) }
 
 func normalScene() *scene {
 	s := newScene("normal", "ann@supplier.example", 1, "she answers")
-	s.asked = func(d *demonstration, s *scene) { d.answer(s, efatest.Mail{Thread: s.thread, Text: "100 EUR."}) }
+	s.asked = func(d *demonstration, s *scene) { d.answer(s, letter{answers: s.question, text: "100 EUR."}) }
 	return s
 }
 
@@ -53,17 +59,14 @@ func correctionScene() *scene {
 
 func newThreadScene() *scene {
 	s := newScene("new-thread", "cem@supplier.example", 1, "he answers with a new mail instead of a reply")
-	s.asked = func(d *demonstration, s *scene) { d.answer(s, efatest.Mail{Subject: "my offer", Text: "100 EUR."}) }
+	s.asked = func(d *demonstration, s *scene) { d.answer(s, letter{subject: "my offer", text: "100 EUR."}) }
 	return s
 }
 
-func duplicateScene() *scene {
-	s := newScene("duplicate", "dee@supplier.example", 1, "her answer is delivered four times, once under another event ID")
+func duplicateScene(often string) *scene {
+	s := newScene("duplicate", "dee@supplier.example", 1, "her answer is delivered "+often)
 	s.asked = func(d *demonstration, s *scene) {
-		in := d.answer(s, efatest.Mail{Thread: s.thread, Text: "100 EUR."})
-		d.provider.Redeliver(in.EventID)
-		d.provider.Redeliver(in.EventID)
-		d.provider.Announce(in.MessageID)
+		d.answer(s, letter{answers: s.question, text: "100 EUR.", copies: 3})
 	}
 	return s
 }
@@ -77,7 +80,7 @@ func ambiguousScenes() []*scene {
 	one.asked = func(d *demonstration, s *scene) {
 		both.Done()
 		both.Wait()
-		d.answer(s, efatest.Mail{Subject: "your request", Text: "100 EUR."}) // on a new thread: which one does she mean?
+		d.answer(s, letter{subject: "your request", text: "100 EUR."}) // on a new thread: which one does she mean?
 	}
 	return []*scene{one, two}
 }
@@ -97,49 +100,57 @@ func crashScene() *scene {
 	return s
 }
 
+// sceneOf is whose mail it is: a question has its subject, which an answer need
+// not have. It is called with mu held; nil for mail that nobody should get.
+func (d *demonstration) sceneOf(m sending) *scene {
+	if m.replyTo == "" {
+		return d.bySubject[m.subject]
+	}
+	return d.received[m.replyTo]
+}
+
 // sent is called for every mail that leaves, before the provider answers the
 // service.
-func (d *demonstration) sent(m efatest.Send) {
+func (d *demonstration) sent(m sending) {
 	d.mu.Lock()
-	s := d.scenes[m.Subject]
-	if m.ReplyTo == "" {
-		s.thread = m.ThreadID
+	s := d.sceneOf(m)
+	if s != nil && m.replyTo == "" {
+		s.question = m
 	}
 	d.mu.Unlock()
 	switch {
-	case m.ReplyTo == "" && s.asked != nil:
+	case s == nil: // the count will tell
+	case m.replyTo == "" && s.asked != nil:
 		time.AfterFunc(writing, func() { s.asked(d, s) })
-	case m.ReplyTo != "":
-		d.say(s.request.ID, "%s", m.Text)
+	case m.replyTo != "":
+		d.say(s.request.ID, "%s", m.text)
 		if s.acked != nil {
 			s.acked(d, s)
 		}
 	}
 }
 
-// reading is called at every request: when the service reads Bob's answer, his
-// correction comes in.
-func (d *demonstration) reading(op efatest.Op, at efatest.Point, r *http.Request) {
-	s := plain[1]
+// reading is called for every message that the service reads: when it is Bob's
+// answer, his correction comes in.
+func (d *demonstration) reading(message string) {
+	s := d.scenes.plain[1]
 	d.mu.Lock()
 	first := s.first
 	d.mu.Unlock()
-	if op != efatest.OpBody || at != efatest.AfterEffect || first == "" || r.PathValue("message") != first {
-		return
+	if message == first {
+		s.once.Do(func() { d.answer(s, letter{answers: s.question, text: "Sorry: 90 EUR."}) })
 	}
-	s.once.Do(func() { d.answer(s, efatest.Mail{Thread: s.thread, Text: "Sorry: 90 EUR."}) })
 }
 
 // answer is mail from a scene's counterparty.
-func (d *demonstration) answer(s *scene, m efatest.Mail) efatest.Received {
-	m.From = s.request.Counterparty
-	in := d.provider.Inbound(m)
+func (d *demonstration) answer(s *scene, l letter) {
+	l.from = s.request.Counterparty
 	d.mu.Lock()
-	d.received[in.MessageID] = s.request.ID
+	message := d.provider.receive(l)
+	d.received[message] = s
 	if s.first == "" {
-		s.first = in.MessageID
+		s.first = message
 	}
 	d.mu.Unlock()
-	d.say(s.request.ID, "%s wrote “%s” (%s)", m.From, m.Text, in.MessageID)
-	return in
+	d.say(s.request.ID, "%s wrote “%s” (%s)", l.from, l.text, message)
 }

@@ -12,12 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	cryptorand "crypto/rand"
-
-	"github.com/replywake/replywake/client/efa/efatest"
 )
 
 // service is the service as a process, which may be killed and started again.
@@ -31,21 +30,15 @@ type service struct {
 	done chan struct{} // closed when cmd has ended
 }
 
-func newService(ctx context.Context, provider *efatest.Server, database string) (*service, error) {
+// newService takes its provider and its database from env.
+func newService(ctx context.Context, env []string) (*service, error) {
 	listen, err1 := freeAddress(ctx)
 	admin, err2 := freeAddress(ctx)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	s := &service{url: "http://" + listen, admin: "http://" + admin, token: cryptorand.Text()}
-	s.env = append(os.Environ(),
-		"EFA_BASE_URL="+provider.URL(),
-		"EFA_PROJECT_ID="+provider.Project(),
-		"EFA_API_KEY="+provider.Key(),
-		"EFA_WEBHOOK_SECRET="+provider.Secret(),
-		"AGENT_INBOX_IDS="+provider.Inbox(),
-		"EFA_INBOX_ADDRESS="+provider.Address(provider.Inbox()),
-		"DATABASE_URL=sqlite:"+database,
+	s.env = append(append(os.Environ(), env...),
 		"LISTEN_ADDR="+listen,
 		"ADMIN_ADDR="+admin,
 		"ADMIN_TOKEN="+s.token,
@@ -59,13 +52,22 @@ func newService(ctx context.Context, provider *efatest.Server, database string) 
 	return s, nil
 }
 
-// freeAddress stays below the ports that outgoing connections get, so that it
-// is still free after a kill.
+// The ports that are tried begin anywhere and follow each other, so that none
+// is given twice: what it was given for may be down just now.
+var (
+	firstPort = rand.IntN(ports)
+	tried     atomic.Int64
+)
+
+const ports = 12000 // from 20000: below those that outgoing connections get
+
+// freeAddress is an address that is still free after a kill.
 func freeAddress(ctx context.Context) (string, error) {
 	var err error
 	for range 50 {
+		port := 20000 + (firstPort+int(tried.Add(1)))%ports
 		var l net.Listener
-		l, err = new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		l, err = new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			return l.Addr().String(), l.Close()
 		}

@@ -2,15 +2,18 @@
 // stops, and goes on when the answer comes, exactly once, whatever crashes.
 //
 //	go run ./examples/resume
+//	PROVIDER=goshen go run ./examples/resume
 //
-// Without an EFA_ variable it is a demonstration that needs no account, no
-// server and no Docker. With them it is the service; config.go lists them.
+// Without an EFA_ or GOSHEN_ variable it is a demonstration that needs no
+// account, no server and no Docker. With them it is the service; config.go
+// lists them.
 //
 // This file is the recipe: what is built from what, in which order things
 // start, and how they stop. The agent itself is agent.go; replace it.
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,19 +22,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/resume"
 )
 
 func main() {
+	name := cmp.Or(os.Getenv("PROVIDER"), defaultProvider)
 	if !isService(os.Environ()) {
-		os.Exit(demo(os.Stdout))
+		os.Exit(demo(os.Stdout, name))
 	}
 	cfg, err := loadConfig(os.LookupEnv, time.Now())
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "resume: nothing was started:\n%v\n", err)
+		fmt.Fprintf(os.Stderr, "resume: nothing was started (PROVIDER=%s):\n%v\n", name, err)
 		os.Exit(2)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -47,11 +50,8 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	provider, err := efa.New(cfg.Provider)
-	if err != nil {
-		return err
-	}
-	verifier, err := newVerifier(cfg, log)
+	provider := cfg.Provider // whose mail it is: see provider.go
+	verifier, err := newVerifier(provider, log)
 	if err != nil {
 		return err
 	}
@@ -66,11 +66,11 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	loops, running := errgroup.WithContext(ctx)
 	ready := &readiness{maxAge: 3*cfg.SweepEvery + 15*time.Second, log: log}
 	hooks, admin := newGate(verifier), newGate(nil)
-	if err := serve(running, loops, cfg.Listen, publicRoutes(cfg, hooks, ready)); err != nil {
+	if err := serve(running, loops, "LISTEN_ADDR", cfg.Listen, publicRoutes(provider, hooks, ready)); err != nil {
 		return err
 	}
 	if cfg.AdminToken != "" {
-		if err := serve(running, loops, cfg.Admin, adminOnly(cfg.AdminToken, admin)); err != nil {
+		if err := serve(running, loops, "ADMIN_ADDR", cfg.Admin, adminOnly(cfg.AdminToken, admin)); err != nil {
 			return err
 		}
 	}
@@ -80,14 +80,14 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	if err := waitForDatabase(running, log, db.ping); err != nil {
 		return stopped(ctx, loops, err)
 	}
-	eng, err := db.engine(provider, step, resume.Config{
-		Inboxes: cfg.Inboxes, Lease: cfg.Lease, Drain: drainWithin,
+	eng, err := db.engine(provider.Mail, step, resume.Config{
+		Name: provider.Engine, Inboxes: provider.Inboxes, Lease: cfg.Lease, Drain: drainWithin,
 		SendRetryAfter: cfg.SendRetryAfter, MaxSendsPerHour: cfg.MaxSendsPerHour, Logger: log,
 	})
 	if err != nil {
 		return stopped(ctx, loops, err)
 	}
-	inbox, err := db.inbox(dedupe.Config{Stream: provider.Stream(), AfterCommit: eng.Wake, Logger: log})
+	inbox, err := db.inbox(dedupe.Config{Stream: provider.Mail.Stream(), AfterCommit: eng.Wake, Logger: log})
 	if err != nil {
 		return stopped(ctx, loops, err)
 	}
@@ -96,20 +96,21 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	}
 
 	// Two doors into the inbox: the sweeper is complete, the webhook is fast.
-	sweeper, err := events.NewSweeper(provider.Source(), inbox, events.SweeperConfig{
+	sweeper, err := events.NewSweeper(provider.Source, inbox, events.SweeperConfig{
 		Start: cfg.SweepStart, Every: cfg.SweepEvery, Lease: cfg.Lease, MaxBackoff: 10 * cfg.SendRetryAfter, Logger: log,
 	})
 	if err != nil {
 		return stopped(ctx, loops, err)
 	}
-	webhook, err := newWebhook(verifier, inbox, log)
+	webhook, err := newWebhook(verifier, provider.Profile, inbox, log)
 	if err != nil {
 		return stopped(ctx, loops, err)
 	}
 	ready.watch(eng, sweeper)
+	admin.open(adminRoutes(eng, onceAttached(sweeper, db.start), metrics.handler(webhook, sweeper), log))
 	loops.Go(func() error { return sweep(running, sweeper) })
 
-	// Nothing is taken or sent before the stream has a position: with
+	// Nothing is taken, started or sent before the stream has a position: with
 	// SWEEP_START=now a reply to what we sent would count as history.
 	select {
 	case <-sweeper.Attached():
@@ -119,8 +120,7 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	loops.Go(func() error { return inbox.Run(running) })
 	loops.Go(func() error { return eng.Run(running) })
 	hooks.open(webhook)
-	admin.open(adminRoutes(eng, db.start, metrics.handler(webhook, sweeper), log))
 	ready.open()
-	log.Info("open", "listen", cfg.Listen, "admin", cfg.AdminToken != "", "webhook", cfg.hasWebhook())
+	log.Info("open", "stream", provider.Mail.Stream().Name, "listen", cfg.Listen, "admin", cfg.AdminToken != "", "webhook", provider.hasWebhook())
 	return stopped(ctx, loops, nil)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +26,7 @@ type readiness struct {
 	opened  bool
 
 	asked  time.Time // when the answer was made
-	answer map[string]string
+	answer map[string][]string
 }
 
 // watch is called once there is something to ask.
@@ -51,28 +53,39 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // faults asks the database at most twice a second, however many ask.
-func (r *readiness) faults(ctx context.Context) map[string]string {
+func (r *readiness) faults(ctx context.Context) map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.asked) < 500*time.Millisecond {
 		return r.answer
 	}
-	faults := map[string]string{}
+	faults := map[string][]string{}
 	if !r.opened {
-		faults["start"] = "waiting for the database or the provider"
+		faults["start"] = []string{"waiting for the database or the provider"}
 	}
 	if r.engine != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if err := r.engine.Ready(ctx); err != nil {
-			faults["engine"] = r.outward(err)
+			faults["engine"] = []string{r.outward(err)}
 		}
 		if err := r.sweeper.Health().Ready(time.Now(), r.maxAge); err != nil {
-			faults["sweep"] = err.Error()
+			faults["sweep"] = lines(err)
 		}
 	}
 	r.asked, r.answer = time.Now(), faults
 	return faults
+}
+
+// lines are the texts of errors that are joined, each once: two inboxes may have
+// one trouble.
+func lines(err error) (list []string) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !slices.ContainsFunc(list, func(said string) bool { return strings.HasSuffix(said, line) }) {
+			list = append(list, line)
+		}
+	}
+	return list
 }
 
 // outward keeps to itself what a database driver says: it names host and user.

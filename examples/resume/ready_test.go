@@ -13,7 +13,7 @@ import (
 	"github.com/replywake/replywake/resume"
 )
 
-func (r *readiness) ask(t *testing.T) (status int, notReady map[string]string) {
+func (r *readiness) ask(t *testing.T) (status int, notReady map[string][]string) {
 	t.Helper()
 	r.mu.Lock()
 	r.asked = time.Time{} // as if half a second had passed
@@ -22,7 +22,7 @@ func (r *readiness) ask(t *testing.T) (status int, notReady map[string]string) {
 	r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody))
 	var answer struct {
 		Ready    bool
-		NotReady map[string]string `json:"not_ready"`
+		NotReady map[string][]string `json:"not_ready"`
 	}
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
 	require.Equal(t, w.Code == http.StatusOK, answer.Ready)
@@ -39,12 +39,12 @@ func TestReadiness(t *testing.T) {
 
 	r.watch(h.eng, h.sweeper)
 	_, faults = r.ask(t)
-	require.Contains(t, faults["sweep"], "not attached")
+	require.Equal(t, []string{"events: not attached to the stream", "events: no sweep has reached the head yet"}, faults["sweep"], "one fault an item")
 
 	require.NoError(t, h.sweeper.Attach(t.Context()))
 	r.open()
 	_, faults = r.ask(t)
-	require.Equal(t, map[string]string{"sweep": "events: no sweep has reached the head yet"}, faults)
+	require.Equal(t, map[string][]string{"sweep": {"events: no sweep has reached the head yet"}}, faults)
 
 	h.sweep()
 	status, _ = r.ask(t)
@@ -52,14 +52,16 @@ func TestReadiness(t *testing.T) {
 
 	r.maxAge = time.Nanosecond
 	_, faults = r.ask(t)
-	require.Contains(t, faults["sweep"], "nothing was received for")
+	require.Len(t, faults["sweep"], 1)
+	require.Contains(t, faults["sweep"][0], "nothing was received for")
 	r.maxAge = time.Minute
 
 	fault := h.srv.Fault(efatest.Fault{Op: efatest.OpEvents, Status: http.StatusUnauthorized, When: efatest.When{Always: true}})
 	_, err := h.sweeper.Sweep(t.Context())
 	require.Error(t, err)
 	_, faults = r.ask(t)
-	require.Contains(t, faults["sweep"], "401")
+	require.Len(t, faults["sweep"], 1)
+	require.Contains(t, faults["sweep"][0], "401")
 	fault.Disarm()
 	h.sweep()
 	status, _ = r.ask(t)
@@ -68,7 +70,7 @@ func TestReadiness(t *testing.T) {
 	h.db.close()
 	status, faults = r.ask(t)
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Equal(t, "the database does not answer", faults["engine"], "neither its host nor its user")
+	require.Equal(t, []string{"the database does not answer"}, faults["engine"], "neither its host nor its user")
 }
 
 func TestNotReadyWhileTheCredentialIsRefused(t *testing.T) {
@@ -83,7 +85,7 @@ func TestNotReadyWhileTheCredentialIsRefused(t *testing.T) {
 	h.answers(201, "POST", "/workflows", body(ask("w1", "ann@example.com", 1, h.srv)))
 	h.until("not ready", func() bool {
 		_, faults := r.ask(t)
-		return faults["engine"] != ""
+		return faults["engine"] != nil
 	})
 	w, err := h.eng.Workflow(t.Context(), "w1")
 	require.NoError(t, err)

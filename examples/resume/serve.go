@@ -12,18 +12,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/verify"
 )
 
-// serve listens at once and serves until ctx ends; requests under way may then
-// finish.
-func serve(ctx context.Context, loops *errgroup.Group, addr string, h http.Handler) error {
+// serve listens at once, at the address that variable gave, and serves until
+// ctx ends; requests under way may then finish.
+func serve(ctx context.Context, loops *errgroup.Group, variable, addr string, h http.Handler) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", variable, err)
 	}
 	srv := &http.Server{
 		Handler:           h,
@@ -52,10 +51,10 @@ func serve(ctx context.Context, loops *errgroup.Group, addr string, h http.Handl
 
 // publicRoutes is all that strangers can reach. It is no ServeMux, which would
 // answer a path that is not clean with a redirect.
-func publicRoutes(cfg config, hooks, ready http.Handler) http.Handler {
+func publicRoutes(p provider, hooks, ready http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
-		case path == "/hooks/efa" && cfg.hasWebhook():
+		case path == p.Path && p.hasWebhook():
 			hooks.ServeHTTP(w, r)
 		case path == "/healthz":
 			_, _ = w.Write([]byte("ok\n"))
@@ -68,24 +67,24 @@ func publicRoutes(cfg config, hooks, ready http.Handler) http.Handler {
 }
 
 // newVerifier proves webhooks; nil where there is no secret.
-func newVerifier(cfg config, log *slog.Logger) (*verify.Verifier, error) {
-	if !cfg.hasWebhook() {
-		log.Info("no EFA_WEBHOOK_SECRET: there is no webhook door, sweeping alone")
+func newVerifier(p provider, log *slog.Logger) (*verify.Verifier, error) {
+	if !p.hasWebhook() {
+		log.Info("no webhook secret: there is no webhook door, sweeping alone")
 		return nil, nil
 	}
-	if !cfg.Previous.IsZero() {
-		log.Info("the previous webhook secret is accepted too", "until", cfg.Previous.UTC().Format(time.RFC3339))
+	if !p.Previous.IsZero() {
+		log.Info("the previous webhook secret is accepted too", "until", p.Previous.UTC().Format(time.RFC3339))
 	}
-	cfg.Verify.Logger = log
-	return verify.New(cfg.Verify)
+	p.Verify.Logger = log
+	return verify.New(p.Verify)
 }
 
 // newWebhook is the push door; nil where nothing can be verified.
-func newWebhook(v *verify.Verifier, inbox *dedupe.Inbox, log *slog.Logger) (*events.Handler, error) {
+func newWebhook(v *verify.Verifier, profile events.Profile, inbox *dedupe.Inbox, log *slog.Logger) (*events.Handler, error) {
 	if v == nil {
 		return nil, nil
 	}
-	return events.NewHandler(v, efa.Profile, inbox, events.HandlerConfig{Logger: log})
+	return events.NewHandler(v, profile, inbox, events.HandlerConfig{Logger: log})
 }
 
 // sweep runs the sweeper. What stops it for good stops the program only where

@@ -40,6 +40,7 @@ func TestAddressInUse(t *testing.T) {
 	other := newProcess(t, srv, sqliteIn(t), "LISTEN_ADDR="+strings.TrimPrefix(p.url, "http://"))
 	other.start()
 	require.Equal(t, 1, other.exit(10*time.Second))
+	require.Contains(t, other.log.String(), "LISTEN_ADDR: ")
 	require.Contains(t, other.log.String(), "address already in use")
 }
 

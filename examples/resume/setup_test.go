@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/client/goshen/goshentest"
 	"github.com/replywake/replywake/verify"
 )
 
@@ -51,6 +52,7 @@ func TestMain(m *testing.M) {
 type process struct {
 	t          *testing.T
 	url, admin string
+	door       string // the push door's path
 	env        []string
 	log        buffer
 
@@ -62,14 +64,23 @@ type process struct {
 // started yet.
 func newProcess(t *testing.T, srv *efatest.Server, database string, env ...string) *process {
 	t.Helper()
+	return newProcessOf(t, efaFake{srv}, "/hooks/efa", database, env...)
+}
+
+func newGoshenProcess(t *testing.T, srv *goshentest.Server, database string, env ...string) *process {
+	t.Helper()
+	return newProcessOf(t, &goshenFake{Server: srv}, "/hooks/goshen", database, append(env, "PROVIDER=goshen")...)
+}
+
+func newProcessOf(t *testing.T, provider fake, door, database string, env ...string) *process {
+	t.Helper()
 	listen, err := freeAddress(t.Context())
 	require.NoError(t, err)
 	admin, err := freeAddress(t.Context())
 	require.NoError(t, err)
-	p := &process{t: t, url: "http://" + listen, admin: "http://" + admin}
-	p.env = append(cleanEnv(),
-		"EFA_BASE_URL="+srv.URL(), "EFA_PROJECT_ID="+srv.Project(), "EFA_API_KEY="+srv.Key(), "EFA_WEBHOOK_SECRET="+srv.Secret(),
-		"AGENT_INBOX_IDS="+srv.Inbox(), "EFA_INBOX_ADDRESS="+srv.Address(srv.Inbox()), "DATABASE_URL="+database,
+	p := &process{t: t, url: "http://" + listen, admin: "http://" + admin, door: door}
+	p.env = append(cleanEnv(), provider.env()...)
+	p.env = append(p.env, "DATABASE_URL="+database,
 		"LISTEN_ADDR="+listen, "ADMIN_ADDR="+admin, "ADMIN_TOKEN="+adminToken,
 		"SWEEP_EVERY=300ms", "LEASE=1s", "SEND_RETRY_AFTER=500ms")
 	p.env = append(p.env, env...)
@@ -150,6 +161,7 @@ func (p *process) status(path string) int {
 	return resp.StatusCode
 }
 
+// notReady is what /readyz says by its keys, each list on lines.
 func (p *process) notReady() map[string]string {
 	resp, err := local.Get(p.url + "/readyz")
 	if err != nil {
@@ -158,12 +170,16 @@ func (p *process) notReady() map[string]string {
 	defer resp.Body.Close()
 	var answer struct {
 		Ready    bool
-		NotReady map[string]string `json:"not_ready"`
+		NotReady map[string][]string `json:"not_ready"`
 	}
 	if resp.StatusCode != http.StatusServiceUnavailable || json.NewDecoder(resp.Body).Decode(&answer) != nil || answer.Ready {
 		return nil
 	}
-	return answer.NotReady
+	texts := map[string]string{}
+	for key, list := range answer.NotReady {
+		texts[key] = strings.Join(list, "\n")
+	}
+	return texts
 }
 
 // ask makes an admin request; status 0 if nobody answers.
@@ -199,13 +215,17 @@ func (p *process) unmatched() []itemView {
 
 // push signs a delivery and makes it; status 0 if nobody answers.
 func (p *process) push(srv *efatest.Server, id string, at time.Time, body string) int {
-	header, err := verify.Sign(verify.RawSecret(srv.Secret()), id, at, []byte(body))
+	return p.pushSigned(verify.RawSecret(srv.Secret()), id, at, body)
+}
+
+func (p *process) pushSigned(secret verify.Secret, id string, at time.Time, body string) int {
+	header, err := verify.Sign(secret, id, at, []byte(body))
 	require.NoError(p.t, err)
 	return p.post(header, strings.NewReader(body))
 }
 
 func (p *process) post(header http.Header, body io.Reader) int {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, p.url+"/hooks/efa", body)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, p.url+p.door, body)
 	require.NoError(p.t, err)
 	req.Header = header.Clone()
 	resp, err := local.Do(req)

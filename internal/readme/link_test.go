@@ -57,12 +57,13 @@ func anchors(markdown string) (all []string) {
 
 var variable = regexp.MustCompile("`([A-Z][A-Z_]*[A-Z])`")
 
-// TestVariables: the README's table has the variables that the service reads,
+// TestVariables: the README's tables have the variables that the service reads,
 // all of them and no other.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	var used, said []string
-	for _, m := range regexp.MustCompile(`"([A-Z][A-Z_]{3,}[A-Z])"`).FindAllStringSubmatch(read(t, "examples/resume/config.go"), -1) {
+	code := read(t, "examples/resume/config.go") + read(t, "examples/resume/provider.go")
+	for _, m := range regexp.MustCompile(`"([A-Z][A-Z_]{3,}[A-Z])"`).FindAllStringSubmatch(code, -1) {
 		used = append(used, m[1])
 	}
 	for line := range strings.Lines(read(t, "README.md")) {
