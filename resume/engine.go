@@ -44,6 +44,7 @@ type Engine struct {
 	bells  bells
 	runs   runs
 	notice notice
+	reads  quota
 	refuse atomic.Int64 // when the provider last refused the credential, Unix seconds; 0 is never
 }
 
@@ -93,7 +94,7 @@ func newEngine(db *sqldb.DB, mail Mail, step Step, cfg Config) (*Engine, error) 
 	}
 	e := &Engine{
 		db: db, st: newStatements(db.Dialect), mail: mail, step: step, cfg: cfg, own: map[string]map[string]bool{}, log: cfg.Logger,
-		stream: mail.Stream().Name, owner: rand.Text(), bells: newBells(),
+		stream: mail.Stream().Name, owner: rand.Text(), bells: newBells(), reads: quota{most: readsAMinute},
 	}
 	if e.tel, err = newTelemetry(cfg); err != nil {
 		return nil, fmt.Errorf("resume: telemetry: %w", err)

@@ -45,7 +45,10 @@ func (e *Engine) tryMatch(ctx context.Context, m *mailRow) {
 // retryMail sets when an unplaced row is looked at again.
 func (e *Engine) retryMail(ctx context.Context, m *mailRow, cause error) {
 	query, wait := e.st.MailRetry, e.backoff(e.readBase(), m.attempts, cause)
+	later, isLater := errors.AsType[*laterError](cause)
 	switch {
+	case isLater:
+		query, wait = e.st.MailWait, later.wait
 	case errors.Is(cause, errOpen): // a quarter of the time it has waited already
 		query, wait = e.st.MailWait, min(max(e.age(ctx, m)/4, 100*time.Millisecond), e.cfg.SendRetryAfter)
 	case isMissing(cause): // listings lag for moments, rarely for long
@@ -77,6 +80,9 @@ func (e *Engine) matchReceived(ctx context.Context, m *mailRow) error {
 	}
 	if err := e.settledNow(ctx, m); err != nil && !errors.Is(err, errOpenLong) {
 		return err
+	}
+	if wait := e.reads.ask(m.inbox, time.Now()); wait > 0 {
+		return &laterError{wait}
 	}
 	msg, err := e.find(ctx, m.inbox, m.thread, m.message)
 	if err != nil {

@@ -176,6 +176,95 @@ func TestUndoOfABind(t *testing.T) {
 	})
 }
 
+// A thread of a workflow that is over moves with a bind, and back with its undo.
+func TestUndoGivesAThreadBackToItsEarlierOwner(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		r := open(listens, resume.Config{})
+		r.waits("w1")
+		r.start(resume.Start{ID: "w2", Counterparty: "other@example.com"})
+		r.rest()
+		require.NoError(t, r.eng.Cancel(ctx, "w1", "ann"))
+		question := r.srv.Sends()[0]
+		late := r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: question.MessageID, Text: "late"})
+		r.rest()
+		before := r.queue()
+		owns := func(id, by string) bool {
+			return r.count("select count(*) from {s}threads where workflow = '"+id+"' and matched_by = '"+by+"'") == 1
+		}
+		require.True(t, owns("w1", "send"))
+
+		require.NoError(t, r.eng.Bind(ctx, late.EventID, "w2", "ann"))
+		require.True(t, owns("w2", "person"))
+		require.NoError(t, r.eng.Undo(ctx, late.EventID, "ann"))
+		require.True(t, owns("w1", "send"))
+		require.Equal(t, before, r.queue())
+
+		require.NoError(t, r.eng.Bind(ctx, late.EventID, "w2", "ann"))
+		r.jump(time.Minute)
+		r.rest()
+		require.Equal(t, []string{late.MessageID}, messages(r.last(2)))
+	})
+}
+
+// What the engine settled by itself can be seen, and a person may know better.
+func TestSettledMailIsListedAndBound(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		r := open(listens, resume.Config{})
+		r.waits("w1")
+		var want []string // newest first
+		for range 3 {
+			in := r.srv.Inbound(efatest.Mail{From: "mailer-daemon@example.com", Text: "could not be delivered"})
+			want = append([]string{in.EventID}, want...)
+			r.rest()
+		}
+		dismissed := r.srv.Inbound(efatest.Mail{From: "who@example.com", Text: "?"})
+		r.rest()
+		require.NoError(t, r.eng.Dismiss(ctx, dismissed.EventID, "spam", "ann"))
+		var got []string
+		for before := ""; ; before = got[len(got)-1] {
+			items, err := r.eng.Settled(ctx, before, 2)
+			require.NoError(t, err)
+			if len(items) == 0 {
+				break
+			}
+			for _, it := range items {
+				require.Equal(t, "delivery_notice", it.Reason)
+				got = append(got, it.EventID)
+			}
+		}
+		require.Equal(t, want, got)
+		require.NoError(t, r.eng.Bind(ctx, got[0], "w1", "ann"))
+		r.jump(time.Minute)
+		r.rest()
+		require.Len(t, r.last(1).Inputs, 1)
+		items, err := r.eng.Settled(ctx, "", 0)
+		require.NoError(t, err)
+		require.Len(t, items, 2)
+	})
+}
+
+// Of a flood no more than 600 mails a minute are read, and who waits on a known
+// thread does not notice.
+func TestAFloodIsReadSlowly(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		r := open(listens, resume.Config{})
+		question := r.waits("w1")
+		for range 620 {
+			r.srv.Inbound(efatest.Mail{From: "loop@example.com", Text: "out of office"})
+		}
+		r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: question.MessageID, Text: "100 EUR"})
+		for r.feed() || r.once(resume.JobMatch) || r.once(resume.JobWork) { //nolint:revive // until there is nothing to do
+		}
+		require.Len(t, r.last(1).Inputs, 1)
+		require.Equal(t, 20, r.count("select count(*) from {s}mail where place = 'unplaced'"))
+	})
+}
+
 // A bind takes the thread's other mail along; its undo gives it back.
 func TestBindOfOneOfTwoMailsIsHeldAndUndoneWhole(t *testing.T) {
 	t.Parallel()

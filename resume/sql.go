@@ -42,6 +42,7 @@ type statements struct {
 	ThreadOwner  string
 	ThreadInsert string
 	ThreadMove   string
+	ThreadBack   string
 	ThreadDrop   string
 	ThreadsOf    string
 	ThreadMail   string
@@ -62,6 +63,7 @@ type statements struct {
 	MailDecide   string
 	MailRelease  string
 	MailReview   string
+	MailSettled  string
 	MailStill    string
 	MailAlong    string
 	MailInputs   string
@@ -111,6 +113,12 @@ const mailColumns = `m.id, m.stream, m.event_id, m.kind, m.inbox, m.thread, m.me
 const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.body, o.hash, o.recipients, o.subject, o.state, o.attempts, o.stalls, o.first_attempt,
 	o.message, o.thread, o.approval, o.version, o.delivery, o.created_at`
 
+// justBound is a thread that a person gave to $5, which has taken none of its
+// mail yet.
+const justBound = `engine = $1 and stream = $2 and inbox = $3 and thread = $4 and workflow = $5 and matched_by = 'person'
+	and not exists (select 1 from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4 and m.workflow = $5
+	and m.place = 'input' and m.consumed_by is not null)`
+
 func newStatements(d sqldb.Dialect) statements {
 	st := statements{
 		Now:     `select {now}`,
@@ -159,11 +167,13 @@ func newStatements(d sqldb.Dialect) statements {
 		ThreadOwner: `select t.workflow, t.run from {s}threads as t where t.engine = $1 and t.stream = $2 and t.inbox = $3 and t.thread = $4`,
 		ThreadInsert: `insert into {s}threads (engine, stream, inbox, thread, workflow, run, matched_by, at)
 			values ($1, $2, $3, $4, $5, $6, $7, {now}) on conflict do nothing`,
-		ThreadMove: `update {s}threads set workflow = $5, run = $6, matched_by = $7, at = {now}
+		ThreadMove: `update {s}threads set workflow = $5, run = $6, matched_by = $7, at = {now},
+				earlier_workflow = workflow, earlier_run = run, earlier_by = matched_by
 			where engine = $1 and stream = $2 and inbox = $3 and thread = $4`,
-		ThreadDrop: `delete from {s}threads where engine = $1 and stream = $2 and inbox = $3 and thread = $4 and workflow = $5 and matched_by = 'person'
-			and not exists (select 1 from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4 and m.workflow = $5
-			and m.place = 'input' and m.consumed_by is not null)`,
+		ThreadBack: `update {s}threads set workflow = earlier_workflow, run = earlier_run, matched_by = earlier_by, at = {now},
+				earlier_workflow = '', earlier_run = '', earlier_by = ''
+			where ` + justBound + ` and earlier_workflow <> ''`,
+		ThreadDrop: `delete from {s}threads where ` + justBound + ` and earlier_workflow = ''`,
 		ThreadsOf: `select t.inbox, t.thread from {s}threads as t where t.engine = $1 and t.stream = $2 and t.workflow = $3 and t.run = $4 order by t.at, t.thread`,
 		ThreadMail: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4
 			and m.kind = 'received' and m.alias_of is null and (m.place = 'unplaced' or m.place = 'review' and m.decided_at is null
@@ -209,6 +219,8 @@ func newStatements(d sqldb.Dialect) statements {
 			and m.place = 'input' and m.consumed_by is null and m.matched_by in ('person', 'thread') and m.decision = '' order by m.id {lock}`,
 		MailStill:  `select m.id from {s}mail as m where m.id {in $1 bigint} and m.place = 'input' and m.consumed_by is null order by m.id {lock}`,
 		MailReview: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.place = 'review' and m.id > $2 order by m.id limit $3`,
+		MailSettled: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.place = 'settled' and m.kind = 'received'
+			and m.alias_of is null and m.decision = '' and m.id < $2 order by m.id desc limit $3`,
 		MailInputs: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.place = 'input'
 			order by m.consumed_by is null, m.consumed_by, m.position, m.id`,
 		MailAbout: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.inbox = $2 and m.message = $3 and m.place = 'unplaced'

@@ -3,6 +3,7 @@ package resume
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
@@ -11,21 +12,45 @@ import (
 // Queue lists mail that a person must place, oldest first: at most limit items
 // (0 is 100) behind the event ID after ("" from the beginning).
 func (e *Engine) Queue(ctx context.Context, after string, limit int) ([]Item, error) {
+	from, err := e.position(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	return e.items(ctx, e.st.MailReview, from, limit)
+}
+
+// Settled lists messages that no workflow got and no person decided on, newest
+// first: what the policy rejected, echoes, delivery notices, what waited in the
+// queue too long. [Engine.Bind] takes them. At most limit items (0 is 100)
+// older than the event ID before ("" from the newest).
+func (e *Engine) Settled(ctx context.Context, before string, limit int) ([]Item, error) {
+	from, err := e.position(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	if from == 0 {
+		from = math.MaxInt64
+	}
+	return e.items(ctx, e.st.MailSettled, from, limit)
+}
+
+// position is where a listing goes on; 0 if the event is "" or unknown.
+func (e *Engine) position(ctx context.Context, eventID string) (int64, error) {
+	if eventID == "" {
+		return 0, nil
+	}
+	m, err := oneOf(ctx, e.db.Read(), scanMail, e.st.MailRead, e.cfg.Name, eventID)
+	if err != nil || m == nil {
+		return 0, err
+	}
+	return m.id, nil
+}
+
+func (e *Engine) items(ctx context.Context, query string, from int64, limit int) ([]Item, error) {
 	if limit <= 0 {
 		limit = 100
 	}
-	tx := e.db.Read()
-	var from int64
-	if after != "" {
-		m, err := oneOf(ctx, tx, scanMail, e.st.MailRead, e.cfg.Name, after)
-		if err != nil {
-			return nil, err
-		}
-		if m != nil {
-			from = m.id
-		}
-	}
-	rows, err := rowsOf(ctx, tx, scanMail, e.st.MailReview, e.cfg.Name, from, limit)
+	rows, err := rowsOf(ctx, e.db.Read(), scanMail, query, e.cfg.Name, from, limit)
 	if err != nil {
 		return nil, err
 	}

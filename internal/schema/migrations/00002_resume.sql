@@ -44,6 +44,9 @@ create table {s}threads (
     workflow    {id} not null,
     run         {id} not null,
     matched_by  text not null,                  -- send, sender, person
+    earlier_workflow {id} not null default '',   -- whose it was before it moved, for an undo
+    earlier_run      {id} not null default '',
+    earlier_by       text not null default '',
     at          {time} not null,
     primary key (engine, stream, inbox, thread)
 );
@@ -89,6 +92,7 @@ create index {i}mail_thread on {s}mail (engine, stream, inbox, thread) where pla
 create index {i}mail_pending on {s}mail (engine, workflow) where place = 'input' and consumed_by is null;
 create index {i}mail_inputs on {s}mail (engine, workflow, id) where place = 'input';
 create index {i}mail_review on {s}mail (engine, arrived_at) where place = 'review';
+create index {i}mail_settled on {s}mail (engine, id) where place = 'settled' and kind = 'received' and alias_of is null and decision = '';
 create index {i}mail_about on {s}mail (engine, inbox, message) where place = 'unplaced' and message <> '';
 
 -- Mail to send: written with the step that plans it, driven to an outcome.
