@@ -26,11 +26,13 @@ func TestServiceMemory(t *testing.T) {
 		t.Skip("set MEMORY=1 to measure")
 	}
 	const n = 1_000_000
+	bin := filepath.Join(t.TempDir(), "resume")
+	build := exec.Command("go", "build", "-o", bin, "./examples/resume")
+	build.Dir = ".." // its own module
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
 	srv, _ := provider(t, n)
 	defer srv.Close()
-	bin := filepath.Join(t.TempDir(), "resume")
-	out, err := exec.Command("go", "build", "-o", bin, "github.com/replywake/replywake/examples/resume").CombinedOutput()
-	require.NoError(t, err, string(out))
 	url := testdb.Database(t)
 	cmd := exec.CommandContext(t.Context(), bin)
 	cmd.Env = append(os.Environ(), "EFA_BASE_URL="+srv.URL(), "EFA_PROJECT_ID="+srv.Project(), "EFA_API_KEY="+srv.Key(),

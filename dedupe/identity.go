@@ -35,7 +35,7 @@ func (in *Inbox) open(ctx context.Context) error {
 	}
 	if changed {
 		in.log.LogAttrs(ctx, slog.LevelWarn,
-			"the credential changed: events of inboxes it sees for the first time lie behind the cursor, sweep from an earlier one for them")
+			"the key is another than before: if the provider takes it, events of inboxes that it sees for the first time lie behind the cursor; sweep from an earlier one for them")
 	}
 	in.opened.Store(true)
 	return nil
