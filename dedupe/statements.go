@@ -37,6 +37,12 @@ type statements struct {
 	List    string
 	Status  string
 
+	Counts  string
+	Swept   string
+	Unswept string
+	Floors  string
+	Known   string
+
 	PruneLimits     string
 	PruneSwept      string
 	PruneFloors     string
@@ -182,6 +188,30 @@ var texts = statements{
 		(select count(*) from {s}parked where stream = $1 and failed_at is null),
 		(select count(*) from {s}parked where stream = $1 and failed_at is not null and discarded_at is null),
 		(select count(*) from {s}unreadable where stream = $1)`,
+
+	// Each reads so many rows and no more, from the end of an index.
+	Counts: `select (select attached_at from {s}streams where name = $1),
+		(select count(*) from (select 1 from {s}parked where stream = $1 and failed_at is null limit $2) as p),
+		(select count(*) from (select 1 from {s}parked where stream = $1 and failed_at is not null and discarded_at is null limit $2) as f),
+		(select count(*) from (select 1 from {s}unreadable where stream = $1 limit $2) as u)`,
+	Swept: `select inbox, count(*) filter (where pushed), count(*) filter (where not pushed), max(first_seen)
+		from (select inbox, pushed, first_seen from {s}seen
+			where stream = $1 and sequence is not null order by sequence desc limit $2) as newest
+		group by inbox`,
+	// Of many that came just now the newest hide those that were passed by, so
+	// these are read apart.
+	Unswept: `select inbox, count(*) filter (where pushed), count(*) filter (where not pushed),
+			count(*) filter (where pushed and first_seen >= $3 and first_seen < $4),
+			min(first_seen) filter (where pushed and first_seen >= $3 and first_seen < $4)
+		from (
+			select * from (select event_id, inbox, pushed, first_seen from {s}seen
+				where stream = $1 and sequence is null order by last_seen desc limit $2) as newest
+			union
+			select * from (select event_id, inbox, pushed, first_seen from {s}seen
+				where stream = $1 and sequence is null and last_seen < $4 order by last_seen desc limit $2) as passed
+		) as unswept group by inbox`,
+	Floors: `select inbox, floor, history from {s}floors where stream = $1 and inbox {in $2 text}`,
+	Known:  `select event_id, sequence is not null from {s}seen where stream = $1 and event_id {in $2 text}`,
 
 	// Subqueries and no join, so that no planner begins with the larger table.
 	PruneLimits: `select (select k.inbox from {s}seen k where k.stream = p.stream and k.event_id = p.event_id),
