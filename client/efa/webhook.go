@@ -114,7 +114,8 @@ func (c *Client) TestWebhook(ctx context.Context, webhook string) (Vector, error
 type WebhookDelivery struct {
 	ID       string
 	EventID  string
-	State    string // pending, running, succeeded, exhausted or canceled
+	State    string    // pending, running, succeeded, exhausted or canceled
+	Next     time.Time // when it is tried next, or was last (next_attempt_at, which is not documented); zero where it is missing
 	Attempts []Attempt
 }
 
@@ -142,7 +143,7 @@ func (c *Client) Deliveries(ctx context.Context, webhook string) ([]WebhookDeliv
 	for i, row := range rows {
 		list[i] = WebhookDelivery{
 			ID: row.id("id"), EventID: row.id("event_id"), State: row.text("state"),
-			Attempts: attemptsOf(row),
+			Next: row.time("next_attempt_at"), Attempts: attemptsOf(row),
 		}
 	}
 	return list, nil

@@ -25,7 +25,7 @@ var imports = []string{
 	"context", "database/sql", "errors", "fmt", "log/slog", "net/http", "os", "time",
 	"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgxpool", "golang.org/x/sync/errgroup",
 	module + "/client", module + "/client/efa", module + "/client/efa/efatest", module + "/client/goshen",
-	module + "/dedupe", module + "/events", module + "/resume", module + "/verify",
+	module + "/dedupe", module + "/doctor", module + "/events", module + "/resume", module + "/verify",
 }
 
 const module = "github.com/replywake/replywake"
@@ -43,6 +43,7 @@ var (
 	verifier *verify.Verifier
 	inbox    *dedupe.Inbox
 	sweeper  *events.Sweeper
+	webhook  *events.Handler
 	engine   *resume.PostgresEngine
 	tx       pgx.Tx
 )
