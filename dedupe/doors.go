@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/replywake/replywake/doctor"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/internal/sqldb"
 )
 

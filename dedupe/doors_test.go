@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/dedupe"
-	"github.com/replywake/replywake/doctor"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/events/doctor"
 )
 
 func doors(tb testing.TB, in *dedupe.Inbox) doctor.Doors {

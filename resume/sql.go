@@ -174,7 +174,7 @@ func newStatements(d sqldb.Dialect) statements {
 				earlier_workflow = '', earlier_run = '', earlier_by = ''
 			where ` + justBound + ` and earlier_workflow <> ''`,
 		ThreadDrop: `delete from {s}threads where ` + justBound + ` and earlier_workflow = ''`,
-		ThreadsOf: `select t.inbox, t.thread from {s}threads as t where t.engine = $1 and t.stream = $2 and t.workflow = $3 and t.run = $4 order by t.at, t.thread`,
+		ThreadsOf:  `select t.inbox, t.thread from {s}threads as t where t.engine = $1 and t.stream = $2 and t.workflow = $3 and t.run = $4 order by t.at, t.thread`,
 		ThreadMail: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4
 			and m.kind = 'received' and m.alias_of is null and (m.place = 'unplaced' or m.place = 'review' and m.decided_at is null
 			and m.reason in ('no_candidate', 'several_candidates', 'late_reply', 'conflict')) order by m.id {lock}`,

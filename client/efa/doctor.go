@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/replywake/replywake/client"
-	"github.com/replywake/replywake/doctor"
+	"github.com/replywake/replywake/events/doctor"
 )
 
 var _ doctor.Lister = (*Client)(nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/client"
-	"github.com/replywake/replywake/doctor"
+	"github.com/replywake/replywake/events/doctor"
 )
 
 func TestEndpointsAreNeutral(t *testing.T) {

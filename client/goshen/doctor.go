@@ -2,7 +2,7 @@ package goshen
 
 import (
 	"github.com/replywake/replywake/client"
-	"github.com/replywake/replywake/doctor"
+	"github.com/replywake/replywake/events/doctor"
 )
 
 var _ doctor.Provider = (*Client)(nil)

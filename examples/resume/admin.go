@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/resume"
 )
 
@@ -54,7 +55,7 @@ type admin struct {
 	log   *slog.Logger
 }
 
-func adminRoutes(eng *resume.Engine, start func(context.Context, resume.Start) error, metrics http.Handler, log *slog.Logger) http.Handler {
+func adminRoutes(eng *resume.Engine, start func(context.Context, resume.Start) error, metrics http.Handler, doc *doctor.Doctor, log *slog.Logger) http.Handler {
 	a := &admin{eng: eng, start: start, log: log}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /workflows", a.create)
@@ -64,7 +65,19 @@ func adminRoutes(eng *resume.Engine, start func(context.Context, resume.Start) e
 	mux.HandleFunc("POST /unmatched/{event}/dismiss", a.dismiss)
 	mux.HandleFunc("GET /review/", a.review)
 	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /doctor", func(w http.ResponseWriter, r *http.Request) { examine(w, r, doc) })
 	return mux
+}
+
+// examine shows the doctor's report, in plain text to who asks for that.
+func examine(w http.ResponseWriter, r *http.Request, doc *doctor.Doctor) {
+	report := doc.Report(r.Context())
+	if strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, report.String())
+		return
+	}
+	writeJSON(w, http.StatusOK, report)
 }
 
 var errNotAttached = errors.New("the stream has no position yet")

@@ -19,6 +19,7 @@ import (
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/internal/testdb"
 	"github.com/replywake/replywake/resume"
 )
@@ -67,8 +68,14 @@ func newHouse(t *testing.T, database string) *house {
 	h.sweeper, err = events.NewSweeper(provider.Source(), inbox, events.SweeperConfig{Start: events.FromBeginning, Logger: log})
 	require.NoError(t, err)
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "# metrics") })
-	h.admin = adminOnly(adminToken, adminRoutes(h.eng, h.db.start, page, log))
+	h.admin = adminOnly(adminToken, adminRoutes(h.eng, h.db.start, page, h.doctor(inbox), log))
 	return h
+}
+
+func (h *house) doctor(inbox doctor.Inbox) *doctor.Doctor {
+	doc, err := doctor.New(doctor.Config{Inbox: inbox, Sweeper: h.sweeper})
+	require.NoError(h.t, err)
+	return doc
 }
 
 // runs the engine until the test ends.
@@ -131,7 +138,7 @@ func TestAdminToken(t *testing.T) {
 	header := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
-	for _, path := range []string{"/unmatched", "/review/", "/metrics", "/workflows/x", "/nowhere"} {
+	for _, path := range []string{"/unmatched", "/review/", "/metrics", "/doctor", "/workflows/x", "/nowhere"} {
 		for name, c := range map[string]struct {
 			change  func(*http.Request)
 			refused bool

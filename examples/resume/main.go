@@ -17,13 +17,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/resume"
 )
 
@@ -106,8 +109,15 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	if err != nil {
 		return stopped(ctx, loops, err)
 	}
+	doc, err := doctor.New(doctor.Config{
+		Inbox: inbox, Handler: webhook, Sweeper: sweeper, Provider: provider.Doctor,
+		Inboxes: slices.Sorted(maps.Keys(provider.Inboxes)), MaxAge: ready.maxAge, Logger: log,
+	})
+	if err != nil {
+		return stopped(ctx, loops, err)
+	}
 	ready.watch(eng, sweeper)
-	admin.open(adminRoutes(eng, onceAttached(sweeper, db.start), metrics.handler(webhook, sweeper), log))
+	admin.open(adminRoutes(eng, onceAttached(sweeper, db.start), metrics.handler(webhook, sweeper), doc, log))
 	loops.Go(func() error { return sweep(running, sweeper) })
 
 	// Nothing is taken, started or sent before the stream has a position: with

@@ -9,6 +9,7 @@ import (
 	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/client/goshen"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/resume"
 	"github.com/replywake/replywake/verify"
 )
@@ -16,11 +17,12 @@ import (
 // provider is who carries the mail: all that differs between providers is in
 // this file. A service with one of them needs efa.New or goshen.New alone.
 type provider struct {
-	Mail    resume.Mail    // sends and reads
-	Source  events.Source  // the pull door
-	Profile events.Profile // reads an event out of a push
-	Path    string         // of the push door
-	Engine  string         // its name: in one database each provider has workflows of its own
+	Mail    resume.Mail     // sends and reads
+	Source  events.Source   // the pull door
+	Profile events.Profile  // reads an event out of a push
+	Doctor  doctor.Provider // what it says of its deliveries and its clock
+	Path    string          // of the push door
+	Engine  string          // its name: in one database each provider has workflows of its own
 
 	Inboxes map[string][]string // inbox ID -> own addresses
 
@@ -91,7 +93,7 @@ func emailForAgents(e *env) provider {
 		"EFA_WEBHOOK_SECRET", "EFA_WEBHOOK_SECRET_PREVIOUS", "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL")
 	p.Verify.FailStatus = e.status("EFA_VERIFY_FAIL_STATUS", "400", "401", "503")
 	if account, err := efa.New(c); err == nil { // else it is among the faults
-		p.Mail, p.Source = account, account.Source()
+		p.Mail, p.Source, p.Doctor = account, account.Source(), account
 	}
 	return p
 }
@@ -125,7 +127,7 @@ func goshenEmail(e *env) provider {
 	p.Verify.Secrets, p.Previous = e.secrets(verify.Base64Secret,
 		"GOSHEN_WEBHOOK_SECRET", "GOSHEN_WEBHOOK_SECRET_PREVIOUS", "GOSHEN_WEBHOOK_SECRET_PREVIOUS_UNTIL")
 	if account, err := goshen.New(c); err == nil { // else it is among the faults
-		p.Mail, p.Source = account, account.Source()
+		p.Mail, p.Source, p.Doctor = account, account.Source(), account
 	}
 	return p
 }

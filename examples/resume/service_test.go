@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/internal/testdb"
 	"github.com/replywake/replywake/verify"
 )
@@ -167,6 +169,24 @@ func TestMetrics(t *testing.T) {
 		require.Contains(t, page, want)
 	}
 	require.NotContains(t, page, "ann@example.com")
+}
+
+// A webhook that reaches nobody is found, and so is that the sweep made up for it.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	srv := efatest.NewServer(t, efatest.Config{})
+	answerQuestions(srv)
+	p := newProcess(t, srv, sqliteIn(t)).startReady()
+	srv.Webhook(p.url + "/hooks/nowhere") // 404: the provider gives up at once
+	require.Equal(t, 201, p.ask("POST", "/workflows", ask("w1", "ann@example.com", 1, srv), nil))
+	p.until("done", func() bool { return p.workflow("w1").Status == "done" })
+	var report doctor.Report
+	p.until("the provider gave up, the sweep did not", func() bool {
+		require.NoError(t, json.Unmarshal([]byte(p.page("/doctor")), &report))
+		return len(report.Endpoints) == 1 && report.Endpoints[0].GivenUp.BySweep > 0
+	})
+	require.NotEqual(t, doctor.OK, report.Worst())
+	require.NotContains(t, p.page("/doctor"), "ann@example.com")
 }
 
 func (p *process) page(path string) string {

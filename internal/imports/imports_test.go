@@ -70,18 +70,18 @@ func lawOf(pkg string) law {
 		return law{modules: backoff}
 	case pkg == "events":
 		return law{ours: []string{"verify", "client"}, modules: linked}
-	case pkg == "doctor":
+	case pkg == "events/doctor":
 		return law{ours: []string{"events", "client", "verify"}, modules: slices.Concat(backoff, openTelemetry)}
 	case pkg == "dedupe":
 		// client: the types an event's fields have.
-		return law{ours: []string{"events", "client", "doctor", "internal"}, modules: linked}
+		return law{ours: []string{"events", "client", "events/doctor", "internal"}, modules: linked}
 	case pkg == "resume":
 		return law{ours: []string{"events", "client", "internal"}, modules: linked}
 	case top == "resume":
 		return law{ours: []string{"resume", "events", "client", "internal"}, modules: linked}
 	case top == "client" && nested:
 		provider, _, _ := strings.Cut(rest, "/")
-		return law{ours: []string{"client", "events", "verify", "doctor", "client/" + provider}, modules: linked}
+		return law{ours: []string{"client", "events", "verify", "events/doctor", "client/" + provider}, modules: linked}
 	case top == "internal":
 		return law{ours: []string{"internal", "events", "client", "verify"}, modules: linked}
 	}
@@ -256,8 +256,8 @@ func TestLaw(t *testing.T) {
 			"./client/efa":             {"./client", "./events", "./verify", "./client/efa/internal/wire"},
 			"./client/efa/efatest":     {standardWebhooks[0], "./client/efa"},
 			"./events":                 {"./verify", "./client", "go.opentelemetry.io/otel/metric"},
-			"./doctor":                 {"./events", "./client", "./verify", backoff[0]},
-			"./dedupe":                 {"./events", "./doctor", "./internal/sqldb"},
+			"./events/doctor":                 {"./events", "./client", "./verify", backoff[0]},
+			"./dedupe":                 {"./events", "./events/doctor", "./internal/sqldb"},
 			"./resume":                 {"./events", "./client", "./internal/sqldb", "./internal/schema"},
 			"./resume/review":          {"./resume"},
 			"./resume/resumetest":      {"./resume", "pgregory.net/rapid"},
@@ -277,9 +277,9 @@ func TestLaw(t *testing.T) {
 		"client imports events":         {lines{"./client": {"./events"}}, []string{"client imports events"}},
 		"client imports internal":       {lines{"./client": {"./internal/x"}}, []string{"client imports internal/x"}},
 		"events imports a provider":     {lines{"./events": {"./client/efa"}}, []string{"events imports client/efa"}},
-		"events imports the doctor":     {lines{"./events": {"./doctor"}}, []string{"events imports doctor"}},
-		"the doctor imports dedupe":     {lines{"./doctor": {"./dedupe"}}, []string{"doctor imports dedupe"}},
-		"the doctor links a database":   {lines{"./doctor": {pgx5}}, []string{"doctor is linked with " + pgx5}},
+		"events imports the doctor":     {lines{"./events": {"./events/doctor"}}, []string{"events imports events/doctor"}},
+		"the doctor imports dedupe":     {lines{"./events/doctor": {"./dedupe"}}, []string{"events/doctor imports dedupe"}},
+		"the doctor links a database":   {lines{"./events/doctor": {pgx5}}, []string{"events/doctor is linked with " + pgx5}},
 		"events imports dedupe":         {lines{"./events": {"./dedupe"}}, []string{"events imports dedupe"}},
 		"dedupe imports resume":         {lines{"./dedupe": {"./resume"}}, []string{"dedupe imports resume"}},
 		"dedupe imports verify":         {lines{"./dedupe": {"./verify"}}, []string{"dedupe imports verify"}},

@@ -25,7 +25,7 @@ var imports = []string{
 	"context", "database/sql", "errors", "fmt", "log/slog", "net/http", "os", "time",
 	"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgxpool", "golang.org/x/sync/errgroup",
 	module + "/client", module + "/client/efa", module + "/client/efa/efatest", module + "/client/goshen",
-	module + "/dedupe", module + "/doctor", module + "/events", module + "/resume", module + "/verify",
+	module + "/dedupe", module + "/events/doctor", module + "/events", module + "/resume", module + "/verify",
 }
 
 const module = "github.com/replywake/replywake"

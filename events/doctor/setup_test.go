@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/client"
-	"github.com/replywake/replywake/doctor"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/verify"
 )
 

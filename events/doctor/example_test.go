@@ -12,8 +12,8 @@ import (
 	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/dedupe"
-	"github.com/replywake/replywake/doctor"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/verify"
 )
 
