@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 )
 
@@ -77,7 +78,7 @@ func checkProject(id string) error {
 	switch {
 	case id == "":
 		return errors.New("project is missing")
-	case !isID(id), strings.ContainsAny(id, "/?#%\\"), id == ".", id == "..":
+	case !loose.IsID(id), strings.ContainsAny(id, "/?#%\\"), id == ".", id == "..":
 		return errors.New("project is not an ID")
 	}
 	return nil

@@ -1,6 +1,10 @@
 package efa
 
-import "context"
+import (
+	"context"
+
+	"github.com/replywake/replywake/client/internal/loose"
+)
 
 const opControl = "efa: control a webhook"
 
@@ -42,15 +46,15 @@ func (c *Client) Control(ctx context.Context, webhook string, action Action, exp
 	if err != nil {
 		return Controlled{}, err
 	}
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
+	fields, err := loose.Decode(answer)
+	if err != nil {
 		return Controlled{}, err
 	}
-	if action == RotateSecret && fields.text("secret") == "" {
+	if action == RotateSecret && fields.Scalar("secret") == "" {
 		return Controlled{}, answer.Bad("a rotation without a secret")
 	}
 	return Controlled{
-		Secret: newSecret(fields.text("secret")), SecretVersion: fields.text("secret_version"),
-		Revision: fields.number("revision"), Canceled: fields.number("canceled_deliveries"),
+		Secret: newSecret(fields.Scalar("secret")), SecretVersion: fields.Scalar("secret_version"),
+		Revision: fields.Number("revision"), Canceled: fields.Number("canceled_deliveries"),
 	}, nil
 }

@@ -1,11 +1,11 @@
 package efa
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/verify"
 )
@@ -17,7 +17,8 @@ import (
 // delivery wraps [events.ErrNotEvent]. An unknown type or api_version does not:
 // it is [events.KindUnknown], so that a change at the provider stops nothing.
 func Profile(d verify.Delivery, body []byte) (events.Event, error) {
-	ev, err := decodeEvent(body)
+	row, _ := loose.Parse(body) // nil if it is no object
+	ev, err := decodeEvent(row, body)
 	switch {
 	case err != nil:
 		return events.Event{}, err
@@ -29,38 +30,37 @@ func Profile(d verify.Delivery, body []byte) (events.Event, error) {
 	return ev, nil
 }
 
-// decodeEvent reads an event as both doors show it. The pushed body lacks the
-// sequence and the time of the polled row; all else, the ID above all, is
-// decided here for both.
-func decodeEvent(raw []byte) (events.Event, error) {
-	var row object
-	if err := json.Unmarshal(raw, &row); err != nil || row == nil {
+// decodeEvent reads an event as both doors show it: its fields, and its bytes
+// as they came. The pushed body lacks the sequence and the time of the polled
+// row; all else, the ID above all, is decided here for both.
+func decodeEvent(row loose.Object, raw []byte) (events.Event, error) {
+	if row == nil {
 		return events.Event{}, fmt.Errorf("efa: %w: not a JSON object", events.ErrNotEvent)
 	}
 	ev := events.Event{
-		ID:         row.id("id"),
-		Type:       row.id("type"),
+		ID:         row.ID("id"),
+		Type:       row.ID("type"),
 		Kind:       events.KindUnknown,
-		OccurredAt: row.time("occurred_at"),
+		OccurredAt: row.Time("occurred_at"),
 		Data:       client.NewRaw(raw),
 	}
 	if ev.ID == "" {
 		return events.Event{}, fmt.Errorf("efa: %w: no ID", events.ErrNotEvent)
 	}
-	fill(&ev, row.object("data"))
+	fill(&ev, row.Object("data"))
 	return ev, nil
 }
 
-func fill(ev *events.Event, data object) {
-	ev.Inbox = data.id("inbox_id")
-	ev.Thread = data.id("thread_id")
-	ev.Message = data.id("message_id")
-	ev.Approval = data.id("approval_id")
+func fill(ev *events.Event, data loose.Object) {
+	ev.Inbox = data.ID("inbox_id")
+	ev.Thread = data.ID("thread_id")
+	ev.Message = data.ID("message_id")
+	ev.Approval = data.ID("approval_id")
 	if known, ok := types[ev.Type]; ok {
 		ev.Kind, ev.Decision, ev.Delivery = known.kind, known.decision, known.delivery
 	}
 	if ev.Type == "message.delivery_updated" {
-		ev.Delivery = deliveryOf(data.text("status")) // not documented
+		ev.Delivery = deliveryOf(data.Scalar("status")) // not documented
 	}
 }
 

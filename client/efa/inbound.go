@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 // Inbound is a message to be made up in a test inbox. Its names are not
@@ -30,12 +31,12 @@ func (c *Client) SimulateInbound(ctx context.Context, in Inbound) (client.Messag
 	if err != nil {
 		return client.Message{}, err
 	}
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
+	fields, err := loose.Decode(answer)
+	if err != nil {
 		return client.Message{}, err
 	}
 	return client.Message{
-		ID: fields.id("message_id"), Inbox: in.Inbox, Thread: fields.id("thread_id"),
+		ID: fields.ID("message_id"), Inbox: in.Inbox, Thread: fields.ID("thread_id"),
 		From: client.NewUntrusted(in.From), Subject: client.NewUntrusted(in.Subject),
 	}, nil
 }

@@ -3,10 +3,12 @@ package efa
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 )
 
@@ -28,6 +30,8 @@ func (c *Client) post(ctx context.Context, op string, body any, path ...string) 
 	return c.transport.Do(ctx, r)
 }
 
+var errUnencodable = errors.New("cannot be written as JSON")
+
 func (c *Client) path(below []string) []string {
 	return append([]string{"projects", c.project}, below...)
 }
@@ -40,11 +44,11 @@ func classify(e *client.Error, body []byte) {
 		e.Class, e.Cause = verdict.class, verdict.cause
 		return
 	}
-	var fields object
-	if json.Unmarshal(body, &fields) != nil || e.Class != client.ClassRequest {
+	if e.Class != client.ClassRequest {
 		return
 	}
-	if retryable, ok := fields.object("error").flag("retryable"); ok && retryable {
+	fields, _ := loose.Parse(body) // what is no object says nothing
+	if retryable, _ := fields.Object("error").Flag("retryable"); retryable {
 		e.Class = client.ClassService
 	}
 }

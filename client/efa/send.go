@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 const (
@@ -51,10 +52,10 @@ func (c *Client) Seal(inbox string, out client.Outgoing) (client.Sealed, error) 
 
 func checkOutgoing(inbox string, out client.Outgoing) error {
 	var faults []error
-	if !isID(inbox) {
+	if !loose.IsID(inbox) {
 		faults = append(faults, errors.New("inbox is not an ID"))
 	}
-	if out.ReplyTo != "" && !isID(out.ReplyTo) {
+	if out.ReplyTo != "" && !loose.IsID(out.ReplyTo) {
 		faults = append(faults, errors.New("the message to reply to is not an ID"))
 	}
 	faults = append(faults, checkRecipients(out.To)...)
@@ -129,19 +130,19 @@ var errNoKey = errors.New("no idempotency key")
 // thread, or held without an approval, could be followed by nobody. message_id
 // of a queued send is not documented.
 func decodeOutcome(answer client.Answer) (client.Outcome, error) {
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
+	fields, err := loose.Decode(answer)
+	if err != nil {
 		return client.Outcome{}, err
 	}
-	switch fields.text("result") {
+	switch fields.Scalar("result") {
 	case "queued":
-		if thread := fields.id("thread_id"); thread != "" {
-			return client.Outcome{Message: fields.id("message_id"), Thread: thread}, nil
+		if thread := fields.ID("thread_id"); thread != "" {
+			return client.Outcome{Message: fields.ID("message_id"), Thread: thread}, nil
 		}
 		return client.Outcome{}, answer.Bad("queued without a thread")
 	case "approval_required":
-		if approval := fields.id("approval_id"); approval != "" {
-			return client.Outcome{Held: true, Approval: approval, Draft: fields.id("draft_id")}, nil
+		if approval := fields.ID("approval_id"); approval != "" {
+			return client.Outcome{Held: true, Approval: approval, Draft: fields.ID("draft_id")}, nil
 		}
 		return client.Outcome{}, answer.Bad("held without an approval")
 	}

@@ -2,11 +2,12 @@ package efa
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 )
 
@@ -58,12 +59,13 @@ func (s *Source) page(ctx context.Context, after events.Cursor, limit int) (even
 const opEvents = "efa: list events"
 
 func decodePage(answer client.Answer) (events.Page, error) {
-	rows, more, err := decodeList(answer)
+	list, err := decodeList(answer)
 	if err != nil {
 		return events.Page{}, err
 	}
-	page := events.Page{More: more, Date: answer.Date}
-	for _, row := range rows {
+	page := events.Page{More: list.more, Date: answer.Date}
+	page.Events = slices.Grow(page.Events, len(list.rows))
+	for _, row := range list.rows {
 		ev, err := decodeRow(row)
 		if err != nil {
 			return events.Page{}, answer.Bad("an event without an ID or a sequence")
@@ -73,29 +75,33 @@ func decodePage(answer client.Answer) (events.Page, error) {
 	return page, nil
 }
 
-func decodeList(answer client.Answer) (rows []json.RawMessage, more bool, err error) {
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
-		return nil, false, err
-	}
-	rows, okRows := fields.list("data")
-	more, okMore := fields.flag("has_more")
-	if !okRows || !okMore {
-		return nil, false, answer.Bad("no list of data or no has_more")
-	}
-	return rows, more, nil
+// listing is a page of any list.
+type listing struct {
+	rows []loose.Value
+	more bool
+	next string // next_cursor
 }
 
-func decodeRow(raw json.RawMessage) (events.Event, error) {
-	ev, err := decodeEvent(raw)
+func decodeList(answer client.Answer) (listing, error) {
+	fields, err := loose.Decode(answer)
+	if err != nil {
+		return listing{}, err
+	}
+	rows, okRows := fields.List("data")
+	more, okMore := fields.Flag("has_more")
+	if !okRows || !okMore {
+		return listing{}, answer.Bad("no list of data or no has_more")
+	}
+	return listing{rows: rows, more: more, next: fields.Scalar("next_cursor")}, nil
+}
+
+func decodeRow(raw loose.Value) (events.Event, error) {
+	row := raw.Object()
+	ev, err := decodeEvent(row, raw)
 	if err != nil {
 		return events.Event{}, err
 	}
-	var row object
-	if err := json.Unmarshal(raw, &row); err != nil {
-		return events.Event{}, events.ErrNotEvent
-	}
-	ev.Sequence, err = events.ParseCursor(row.text("sequence"))
+	ev.Sequence, err = events.ParseCursor(row.Scalar("sequence"))
 	if err != nil || ev.Sequence == 0 {
 		return events.Event{}, events.ErrCursorInvalid
 	}

@@ -143,6 +143,24 @@ func TestPageIsTolerant(t *testing.T) {
 	assert.Equal(t, events.KindUnknown, page.Events[2].Kind)
 }
 
+func TestPageKeepsEachEventsBytes(t *testing.T) {
+	t.Parallel()
+	rows := []string{
+		`{"id":"evt_1","sequence":1,"type":"message.received","data":{"message_id":"msg_1","message_id":"msg_2"}}`,
+		"{ \"\\u0069d\" : \"evt_2\",\n\t\"sequence\": \"2\" , \"note\": \"}],{[\\\\\" , \"data\" :{ } }",
+		`{"id":"evt_\u0033","sequence":3,"data":null,"id":"evt_3"}`,
+	}
+	c, _ := answering(t, 200, "{\"has_more\" : false,\r\n\"data\" : [ "+strings.Join(rows, " ,\n")+" ] }\n")
+	page, err := c.Source().Page(t.Context(), 1)
+	require.NoError(t, err)
+	require.Len(t, page.Events, len(rows))
+	for i, ev := range page.Events {
+		assert.Equal(t, "evt_"+strconv.Itoa(i+1), ev.ID)
+		assert.Equal(t, rows[i], string(ev.Data.Bytes()))
+	}
+	assert.Equal(t, "msg_2", page.Events[0].Message, "of equal names the last counts")
+}
+
 // journal answers like the documented events endpoint.
 type journal struct {
 	sequences []int64 // what the key sees, rising

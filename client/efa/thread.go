@@ -2,13 +2,14 @@ package efa
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 )
 
@@ -58,26 +59,22 @@ func (w *threadWalk) next(ctx context.Context) ([]client.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, more, err := decodeList(answer)
+	list, err := decodeList(answer)
 	if err != nil {
 		return nil, err
 	}
-	if w.more = more; more {
-		if err := w.advance(answer); err != nil {
+	if w.more = list.more; w.more {
+		if err := w.advance(answer, list.next); err != nil {
 			return nil, err
 		}
 	}
-	return w.decode(answer, rows)
+	return w.decode(answer, list.rows)
 }
 
 // advance takes the next cursor. A missing one, sent as nothing, would begin
 // the thread again; the word is what a null becomes in careless hands.
-func (w *threadWalk) advance(answer client.Answer) error {
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
-		return err
-	}
-	w.cursor = fields.text("next_cursor")
+func (w *threadWalk) advance(answer client.Answer, next string) error {
+	w.cursor = next
 	if w.cursor == "null" || w.seen[w.cursor] || len(w.seen) >= maxThreadPages {
 		return &client.Error{
 			Op: opThread, Status: answer.Status, RequestID: answer.RequestID, Class: client.ClassService,
@@ -88,11 +85,11 @@ func (w *threadWalk) advance(answer client.Answer) error {
 	return nil
 }
 
-func (w *threadWalk) decode(answer client.Answer, rows []json.RawMessage) ([]client.Message, error) {
+func (w *threadWalk) decode(answer client.Answer, rows []loose.Value) ([]client.Message, error) {
 	page := make([]client.Message, 0, len(rows))
 	for _, row := range rows {
-		var fields object
-		if err := json.Unmarshal(row, &fields); err != nil || fields.id("id") == "" {
+		fields := row.Object()
+		if fields.ID("id") == "" {
 			return nil, answer.Bad("a message without an ID")
 		}
 		page = append(page, w.message(fields))
@@ -102,19 +99,41 @@ func (w *threadWalk) decode(answer client.Answer, rows []json.RawMessage) ([]cli
 
 // message reads one row. Names of its times and of an outbound message's state
 // are not documented.
-func (w *threadWalk) message(fields object) client.Message {
+func (w *threadWalk) message(fields loose.Object) client.Message {
 	m := client.Message{
-		ID: fields.id("id"), Inbox: w.inbox, Thread: w.thread,
-		Outbound: fields.text("direction") == "outbound",
-		From:     fields.sender("from"),
-		To:       fields.addresses("to"),
-		Subject:  fields.untrusted("subject"),
-		At:       fields.time("occurred_at", "received_at", "sent_at", "created_at"),
+		ID: fields.ID("id"), Inbox: w.inbox, Thread: w.thread,
+		Outbound: fields.Scalar("direction") == "outbound",
+		From:     sender(fields, "from"),
+		To:       addresses(fields, "to"),
+		Subject:  untrusted(fields, "subject"),
+		At:       fields.Time("occurred_at", "received_at", "sent_at", "created_at"),
 	}
 	if m.Outbound {
-		m.Delivery = deliveryOf(fields.text("status"))
+		m.Delivery = deliveryOf(fields.Scalar("status"))
 	}
 	return m
+}
+
+func untrusted(fields loose.Object, name string) client.Untrusted {
+	return client.NewUntrusted(fields.Scalar(name))
+}
+
+func addresses(fields loose.Object, name string) []client.Untrusted {
+	return fields.Addresses(name, loose.Value.Scalar)
+}
+
+// sender is the one address of a field. Of several none can stand for the
+// message, so all of them together do, which equal no address.
+func sender(fields loose.Object, name string) client.Untrusted {
+	list := addresses(fields, name)
+	if len(list) == 1 {
+		return list[0]
+	}
+	texts := make([]string, len(list))
+	for i, address := range list {
+		texts[i] = address.Text()
+	}
+	return client.NewUntrusted(strings.Join(texts, ", "))
 }
 
 // Body reads a message's content. Its key needs the scope messages:read.
@@ -123,15 +142,15 @@ func (c *Client) Body(ctx context.Context, inbox string, m client.Message) (clie
 	if err != nil {
 		return client.Body{}, err
 	}
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
+	fields, err := loose.Decode(answer)
+	if err != nil {
 		return client.Body{}, err
 	}
-	available, ok := fields.flag("body_available")
+	available, ok := fields.Flag("body_available")
 	if !ok {
 		return client.Body{}, answer.Bad("no body_available")
 	}
 	return client.Body{
-		Text: fields.untrusted("text"), HTML: fields.untrusted("html"), Available: available,
+		Text: untrusted(fields, "text"), HTML: untrusted(fields, "html"), Available: available,
 	}, nil
 }

@@ -2,11 +2,11 @@ package efa
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 // Webhook is one endpoint of the project as its list shows it. Only revision
@@ -40,26 +40,35 @@ func (c *Client) Webhooks(ctx context.Context) ([]Webhook, error) {
 	list := make([]Webhook, len(rows))
 	for i, row := range rows {
 		list[i] = Webhook{
-			ID: row.id("id"), URL: row.text("url"), Status: row.text("status"),
-			Types: row.texts("event_types"), Revision: row.number("revision"),
-			SecretVersion: row.text("secret_version"),
+			ID: row.ID("id"), URL: row.Scalar("url"), Status: row.Scalar("status"),
+			Types: typesOf(row), Revision: row.Number("revision"),
+			SecretVersion: row.Scalar("secret_version"),
 		}
 	}
 	return list, nil
 }
 
-func decodeRows(answer client.Answer) ([]object, error) {
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
+func typesOf(webhook loose.Object) []string {
+	rows, _ := webhook.List("event_types")
+	list := make([]string, len(rows))
+	for i, row := range rows {
+		list[i] = row.Scalar()
+	}
+	return list
+}
+
+func decodeRows(answer client.Answer) ([]loose.Object, error) {
+	fields, err := loose.Decode(answer)
+	if err != nil {
 		return nil, err
 	}
-	rows, ok := fields.list("data")
+	rows, ok := fields.List("data")
 	if !ok {
 		return nil, answer.Bad("no list of data")
 	}
-	list := make([]object, len(rows))
+	list := make([]loose.Object, len(rows))
 	for i, row := range rows {
-		if err := json.Unmarshal(row, &list[i]); err != nil || list[i] == nil {
+		if list[i] = row.Object(); list[i] == nil {
 			return nil, answer.Bad("a row that is no object")
 		}
 	}
@@ -95,14 +104,14 @@ func (c *Client) TestWebhook(ctx context.Context, webhook string) (Vector, error
 	if err != nil {
 		return Vector{}, err
 	}
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
+	fields, err := loose.Decode(answer)
+	if err != nil {
 		return Vector{}, err
 	}
 	v := Vector{
-		EventID: fields.id("event_id"), DeliveryID: fields.id("delivery_id"),
-		Egress: fields.text("egress"), Body: []byte(fields.text("body")),
-		Timestamp: fields.text("timestamp"), Signature: fields.text("signature"),
+		EventID: fields.ID("event_id"), DeliveryID: fields.ID("delivery_id"),
+		Egress: fields.Scalar("egress"), Body: []byte(fields.Scalar("body")),
+		Timestamp: fields.Scalar("timestamp"), Signature: fields.Scalar("signature"),
 	}
 	if v.EventID == "" {
 		return Vector{}, answer.Bad("a test without an event")
@@ -142,23 +151,22 @@ func (c *Client) Deliveries(ctx context.Context, webhook string) ([]WebhookDeliv
 	list := make([]WebhookDelivery, len(rows))
 	for i, row := range rows {
 		list[i] = WebhookDelivery{
-			ID: row.id("id"), EventID: row.id("event_id"), State: row.text("state"),
-			Next: row.time("next_attempt_at"), Attempts: attemptsOf(row),
+			ID: row.ID("id"), EventID: row.ID("event_id"), State: row.Scalar("state"),
+			Next: row.Time("next_attempt_at"), Attempts: attemptsOf(row),
 		}
 	}
 	return list, nil
 }
 
-func attemptsOf(delivery object) []Attempt {
-	rows, _ := delivery.list("attempts")
+func attemptsOf(delivery loose.Object) []Attempt {
+	rows, _ := delivery.List("attempts")
 	list := make([]Attempt, len(rows))
 	for i, raw := range rows {
-		var row object
-		_ = json.Unmarshal(raw, &row) // another type leaves the attempt empty
+		row := raw.Object() // another type leaves the attempt empty
 		list[i] = Attempt{
-			Number: row.number("attempt_number"), At: row.time("attempted_at", "timestamp", "at"),
-			Outcome: row.text("outcome"), Status: row.number("http_status"),
-			Excerpt: row.untrusted("safe_response_excerpt"),
+			Number: row.Number("attempt_number"), At: row.Time("attempted_at", "timestamp", "at"),
+			Outcome: row.Scalar("outcome"), Status: row.Number("http_status"),
+			Excerpt: untrusted(row, "safe_response_excerpt"),
 		}
 	}
 	return list
