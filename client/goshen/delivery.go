@@ -2,17 +2,17 @@ package goshen
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 // stateOf is one state for all recipients of a snapshot: the worst failure if
 // there is one, else the state of whoever is least far. A word that is not
 // known, and a snapshot without recipients, is [client.DeliveryUnknown].
-func stateOf(snapshot object) client.Delivery {
-	rows, _ := snapshot.list("recipients")
+func stateOf(snapshot loose.Object) client.Delivery {
+	rows, _ := snapshot.List("recipients")
 	if len(rows) == 0 {
 		return client.DeliveryUnknown
 	}
@@ -21,12 +21,10 @@ func stateOf(snapshot object) client.Delivery {
 	})
 }
 
-func statesOf(rows []json.RawMessage) []client.Delivery {
+func statesOf(rows []loose.Value) []client.Delivery {
 	states := make([]client.Delivery, len(rows))
 	for i, row := range rows {
-		var recipient object
-		_ = json.Unmarshal(row, &recipient)
-		states[i] = client.Delivery(recipient.text("status"))
+		states[i] = client.Delivery(row.Object().Text("status"))
 		if !slices.Contains(worstFirst, states[i]) {
 			states[i] = client.DeliveryUnknown
 		}

@@ -1,9 +1,8 @@
 package goshen
 
 import (
-	"encoding/json"
-
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 // classify goes by the provider's code and then by its "transient", because the
@@ -14,11 +13,11 @@ func classify(e *client.Error, body []byte) {
 		e.Class, e.Cause = verdict.class, verdict.cause
 		return
 	}
-	var fields object
-	if json.Unmarshal(body, &fields) != nil || e.Class != client.ClassRequest {
+	if e.Class != client.ClassRequest {
 		return
 	}
-	if fields.object("error").flag("transient") {
+	fields, _ := loose.Parse(body) // what is no object says nothing
+	if transient, _ := fields.Object("error").Flag("transient"); transient {
 		e.Class = client.ClassService
 	}
 }

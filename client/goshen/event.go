@@ -1,11 +1,11 @@
 package goshen
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/verify"
 )
@@ -32,26 +32,26 @@ import (
 // what its ID is made of wraps [events.ErrNotEvent]. An unknown type does not:
 // it is [events.KindUnknown], so that a change at the provider stops nothing.
 func Profile(d verify.Delivery, body []byte) (events.Event, error) {
-	var fields object
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+	fields, err := loose.Parse(body)
+	if err != nil || fields == nil {
 		return events.Event{}, fmt.Errorf("goshen: %w: not a JSON object", events.ErrNotEvent)
 	}
-	message := fields.object("message")
+	message := fields.Object("message")
 	ev := events.Event{
 		Kind:       events.KindUnknown,
-		Type:       fields.text("type"),
-		Inbox:      fields.text("inboxId"),
-		Thread:     message.text("threadId"),
-		Message:    message.text("messageId"),
-		OccurredAt: fields.time("occurredAt"),
+		Type:       fields.Text("type"),
+		Inbox:      fields.Text("inboxId"),
+		Thread:     message.Text("threadId"),
+		Message:    message.Text("messageId"),
+		OccurredAt: fields.Time("occurredAt"),
 		Data:       client.NewRaw(body),
 	}
-	return identify(ev, d, fields.object("delivery"))
+	return identify(ev, d, fields.Object("delivery"))
 }
 
 // identify gives ev what depends on its type, the ID above all.
-func identify(ev events.Event, d verify.Delivery, snapshot object) (events.Event, error) {
-	version := snapshot.number("version")
+func identify(ev events.Event, d verify.Delivery, snapshot loose.Object) (events.Event, error) {
+	version := number(snapshot, "version")
 	switch ev.Type {
 	case "":
 		return events.Event{}, fmt.Errorf("goshen: %w: no type", events.ErrNotEvent)

@@ -71,7 +71,7 @@ func (c *Client) messages(ctx context.Context, op string, query url.Values, path
 	if err != nil {
 		return MessagePage{}, err
 	}
-	return MessagePage{Messages: list, Next: fields.text("nextPageToken")}, nil
+	return MessagePage{Messages: list, Next: fields.Text("nextPageToken")}, nil
 }
 
 // Message reads one message with its text and its HTML.

@@ -1,10 +1,10 @@
 package goshen
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 // The labels that Goshen sets.
@@ -42,25 +42,25 @@ type Message struct {
 func (m Message) Quarantined() bool { return slices.Contains(m.Labels, LabelQuarantined) }
 
 // decodeMessage reads a message as lists, threads and reads show it.
-func decodeMessage(answer client.Answer, fields object) (Message, error) {
+func decodeMessage(answer client.Answer, fields loose.Object) (Message, error) {
 	m := Message{
 		Message: client.Message{
-			ID: fields.text("messageId"), Inbox: fields.text("inboxId"), Thread: fields.text("threadId"),
-			From: fields.untrusted("from"), To: fields.untrustedList("to"),
-			Subject: fields.untrusted("subject"), At: fields.time("timestamp"),
+			ID: fields.Text("messageId"), Inbox: fields.Text("inboxId"), Thread: fields.Text("threadId"),
+			From: fields.Untrusted("from"), To: untrustedList(fields, "to"),
+			Subject: fields.Untrusted("subject"), At: fields.Time("timestamp"),
 		},
-		Labels: fields.texts("labels"), Preview: fields.untrusted("preview"),
-		Cc: fields.untrustedList("cc"), ReplyTo: fields.untrustedList("replyTo"),
-		Text: fields.untrusted("text"), HTML: fields.untrusted("html"),
+		Labels: texts(fields, "labels"), Preview: fields.Untrusted("preview"),
+		Cc: untrustedList(fields, "cc"), ReplyTo: untrustedList(fields, "replyTo"),
+		Text: fields.Untrusted("text"), HTML: fields.Untrusted("html"),
 	}
 	if m.ID == "" || m.Inbox == "" {
 		return Message{}, answer.Bad("a message without an ID or an inbox")
 	}
-	if fields.object("protection").text("status") == LabelQuarantined && !m.Quarantined() {
+	if fields.Object("protection").Text("status") == LabelQuarantined && !m.Quarantined() {
 		m.Labels = append(m.Labels, LabelQuarantined)
 	}
 	m.Outbound = m.isOutbound()
-	m.Delivery = m.delivery(fields.object("delivery"))
+	m.Delivery = m.delivery(fields.Object("delivery"))
 	return m, nil
 }
 
@@ -78,7 +78,7 @@ func (m Message) isOutbound() bool {
 
 // delivery is the snapshot's state, or what the label says where the listing
 // has no snapshot.
-func (m Message) delivery(snapshot object) client.Delivery {
+func (m Message) delivery(snapshot loose.Object) client.Delivery {
 	switch {
 	case !m.Outbound:
 		return client.DeliveryUnknown
@@ -90,16 +90,14 @@ func (m Message) delivery(snapshot object) client.Delivery {
 	return client.DeliveryUnknown
 }
 
-func decodeMessages(answer client.Answer, fields object) ([]Message, error) {
-	rows, ok := fields.list("messages")
+func decodeMessages(answer client.Answer, fields loose.Object) ([]Message, error) {
+	rows, ok := fields.List("messages")
 	if !ok {
 		return nil, answer.Bad("no list of messages")
 	}
 	list := make([]Message, 0, len(rows))
 	for _, row := range rows {
-		var fields object
-		_ = json.Unmarshal(row, &fields) // what is no object is refused for its fields
-		m, err := decodeMessage(answer, fields)
+		m, err := decodeMessage(answer, row.Object()) // what is no object is refused for its fields
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 func (c *Client) get(ctx context.Context, op string, query url.Values, path ...string) (client.Answer, error) {
@@ -16,13 +17,13 @@ func (c *Client) get(ctx context.Context, op string, query url.Values, path ...s
 }
 
 // getObject reads an answer that must be an object.
-func (c *Client) getObject(ctx context.Context, op string, query url.Values, path ...string) (object, client.Answer, error) {
+func (c *Client) getObject(ctx context.Context, op string, query url.Values, path ...string) (loose.Object, client.Answer, error) {
 	answer, err := c.get(ctx, op, query, path...)
 	if err != nil {
 		return nil, answer, err
 	}
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
+	fields, err := loose.Decode(answer)
+	if err != nil {
 		return nil, answer, err
 	}
 	if fields == nil {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 const opSend = "goshen: send a message"
@@ -44,12 +45,12 @@ func (c *Client) Send(ctx context.Context, key string, s client.Sealed) (client.
 // decodeOutcome takes only an answer with a thread: a send without one could be
 // followed by nobody.
 func decodeOutcome(answer client.Answer) (client.Outcome, error) {
-	var fields object
-	if err := answer.Decode(&fields); err != nil {
+	fields, err := loose.Decode(answer)
+	if err != nil {
 		return client.Outcome{}, err
 	}
-	if fields.text("threadId") == "" {
+	if fields.Text("threadId") == "" {
 		return client.Outcome{}, answer.Bad("a send without a thread")
 	}
-	return client.Outcome{Message: fields.text("messageId"), Thread: fields.text("threadId")}, nil
+	return client.Outcome{Message: fields.Text("messageId"), Thread: fields.Text("threadId")}, nil
 }

@@ -2,13 +2,13 @@ package goshen
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 )
 
@@ -86,11 +86,11 @@ func (s *Source) page(ctx context.Context, inbox string) (events.Page, error) {
 	if err != nil {
 		return events.Page{}, err
 	}
-	rows, ok := fields.list("messages")
+	rows, ok := fields.List("messages")
 	if !ok {
 		return events.Page{}, answer.Bad("no list of messages")
 	}
-	page := events.Page{More: fields.text("nextPageToken") != "", Date: answer.Date}
+	page := events.Page{More: fields.Text("nextPageToken") != "", Date: answer.Date}
 	for _, row := range slices.Backward(rows) {
 		if err := appendRow(&page, answer, row); err != nil {
 			return events.Page{}, err
@@ -101,10 +101,8 @@ func (s *Source) page(ctx context.Context, inbox string) (events.Page, error) {
 
 // appendRow takes only what was asked for: a list that disregards its labels
 // would show mail that was sent as mail that came.
-func appendRow(page *events.Page, answer client.Answer, row json.RawMessage) error {
-	var fields object
-	_ = json.Unmarshal(row, &fields)
-	m, err := decodeMessage(answer, fields)
+func appendRow(page *events.Page, answer client.Answer, row loose.Value) error {
+	m, err := decodeMessage(answer, row.Object())
 	switch {
 	case err != nil:
 		return err

@@ -107,6 +107,17 @@ func TestSourceEvent(t *testing.T) {
 	}, ev)
 }
 
+func TestSourceKeepsEachMessagesBytes(t *testing.T) {
+	t.Parallel()
+	older := "{ \"messageId\":\"<1@b>\" , \"\\u0069nboxId\":\"a@b\",\n\"labels\":[\"received\" ,\"unread\"], \"preview\":\"}],{[\\\\\" }"
+	newer := `{"messageId":"<2@b>","inboxId":"a@b","labels":["sent"],"labels":["unread","received"]}`
+	page, err := answering(t, 200, "{\"messages\" : [ "+newer+" ,\r\n"+older+" ]}\n").Source().Page(t.Context(), 0)
+	require.NoError(t, err)
+	require.Len(t, page.Events, 2)
+	assert.Equal(t, older, string(page.Events[0].Data.Bytes()))
+	assert.Equal(t, newer, string(page.Events[1].Data.Bytes()))
+}
+
 func TestSourceTakesTurns(t *testing.T) {
 	t.Parallel()
 	inboxes := []string{"a@mail.goshen.invalid", "b@mail.goshen.invalid", "c@mail.goshen.invalid"}

@@ -2,12 +2,12 @@ package goshen
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"net/url"
 	"time"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 )
 
 const (
@@ -39,27 +39,25 @@ func (c *Client) Threads(ctx context.Context, inbox string, q Query) (ThreadPage
 	if err != nil {
 		return ThreadPage{}, err
 	}
-	rows, ok := fields.list("threads")
+	rows, ok := fields.List("threads")
 	if !ok {
 		return ThreadPage{}, answer.Bad("no list of threads")
 	}
-	page := ThreadPage{Threads: make([]Thread, len(rows)), Next: fields.text("nextPageToken")}
+	page := ThreadPage{Threads: make([]Thread, len(rows)), Next: fields.Text("nextPageToken")}
 	for i, row := range rows {
-		var fields object
-		_ = json.Unmarshal(row, &fields)
-		if page.Threads[i] = decodeThread(fields); page.Threads[i].ID == "" {
+		if page.Threads[i] = decodeThread(row.Object()); page.Threads[i].ID == "" {
 			return ThreadPage{}, answer.Bad("a thread without an ID")
 		}
 	}
 	return page, nil
 }
 
-func decodeThread(fields object) Thread {
+func decodeThread(fields loose.Object) Thread {
 	return Thread{
-		ID: fields.text("threadId"), Inbox: fields.text("inboxId"),
-		Subject: fields.untrusted("subject"), Preview: fields.untrusted("preview"),
-		At: fields.time("timestamp"), Count: fields.number("messageCount"),
-		Labels: fields.texts("labels"), LastMessage: fields.text("lastMessageId"),
+		ID: fields.Text("threadId"), Inbox: fields.Text("inboxId"),
+		Subject: fields.Untrusted("subject"), Preview: fields.Untrusted("preview"),
+		At: fields.Time("timestamp"), Count: number(fields, "messageCount"),
+		Labels: texts(fields, "labels"), LastMessage: fields.Text("lastMessageId"),
 	}
 }
 
