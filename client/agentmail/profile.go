@@ -8,10 +8,10 @@
 package agentmail
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/verify"
 )
@@ -29,22 +29,22 @@ import (
 // A body that is no JSON object, has no event_type, or tells of a message
 // without naming it wraps [events.ErrNotEvent]. An unknown type does not.
 func Profile(d verify.Delivery, body []byte) (events.Event, error) {
-	var fields object
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+	fields, err := loose.Parse(body)
+	if err != nil || fields == nil {
 		return events.Event{}, fmt.Errorf("agentmail: %w: not a JSON object", events.ErrNotEvent)
 	}
 	ev := events.Event{
-		ID: fields.text("event_id"), Type: fields.text("event_type"), Kind: events.KindUnknown,
+		ID: fields.Text("event_id"), Type: fields.Text("event_type"), Kind: events.KindUnknown,
 		Data: client.NewRaw(body),
 	}
 	if ev.Type == "" {
 		return events.Event{}, fmt.Errorf("agentmail: %w: no event_type", events.ErrNotEvent)
 	}
-	if !isID(ev.ID) {
+	if !loose.IsID(ev.ID) {
 		ev.ID = "svix:" + d.ID
 	}
 	known, isKnown := types[ev.Type]
-	fill(&ev, fields.about())
+	fill(&ev, about(fields))
 	if !isKnown {
 		return ev, nil
 	}
@@ -55,11 +55,21 @@ func Profile(d verify.Delivery, body []byte) (events.Event, error) {
 	return ev, nil
 }
 
-func fill(ev *events.Event, about object) {
-	ev.Inbox = about.text("inbox_id")
-	ev.Thread = about.text("thread_id")
-	ev.Message = about.text("message_id")
-	ev.OccurredAt = about.time("timestamp")
+// about is the one object that tells what the event is about.
+func about(fields loose.Object) loose.Object {
+	for _, name := range []string{"message", "send", "delivery", "bounce", "complaint", "reject"} {
+		if inner := fields.Object(name); inner != nil {
+			return inner
+		}
+	}
+	return nil
+}
+
+func fill(ev *events.Event, about loose.Object) {
+	ev.Inbox = about.Text("inbox_id")
+	ev.Thread = about.Text("thread_id")
+	ev.Message = about.Text("message_id")
+	ev.OccurredAt = about.Time("timestamp")
 }
 
 var types = map[string]struct {

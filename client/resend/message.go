@@ -1,9 +1,8 @@
 package resend
 
 import (
-	"encoding/json"
-
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 )
 
@@ -16,23 +15,23 @@ type Message struct {
 
 // Read is the message that an event is about; false if it says nothing of one.
 func Read(ev events.Event) (Message, bool) {
-	var fields object
-	if json.Unmarshal(ev.Data.Bytes(), &fields) != nil || ev.Message == "" {
+	fields, err := loose.Parse(ev.Data.Bytes())
+	if err != nil || ev.Message == "" {
 		return Message{}, false
 	}
-	data := fields.object("data")
+	data := fields.Object("data")
 	m := Message{
 		Message: client.Message{
-			ID: ev.Message, Inbox: ev.Inbox, At: data.time("created_at"),
+			ID: ev.Message, Inbox: ev.Inbox, At: data.Time("created_at"),
 			Outbound: ev.Kind != events.KindReceived, Delivery: ev.Delivery,
-			Subject: client.NewUntrusted(data.text("subject")),
+			Subject: data.Untrusted("subject"),
 		},
-		MessageID: data.text("message_id"),
+		MessageID: data.Text("message_id"),
 	}
-	if from := data.addresses("from"); len(from) == 1 { // of several none can stand for the message
+	if from := addresses(data, "from"); len(from) == 1 { // of several none can stand for the message
 		m.From = client.NewUntrusted(from[0])
 	}
-	for _, address := range data.addresses("to") {
+	for _, address := range addresses(data, "to") {
 		m.To = append(m.To, client.NewUntrusted(address))
 	}
 	return m, true

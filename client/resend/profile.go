@@ -10,12 +10,12 @@
 package resend
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/internal/loose"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/verify"
 )
@@ -73,14 +73,14 @@ func Receiving(addresses ...string) (events.Profile, error) {
 // read makes the event. choose picks the inbox among the recipients of a
 // received message.
 func read(d verify.Delivery, body []byte, choose func([]string) int) (events.Event, error) {
-	var fields object
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+	fields, err := loose.Parse(body)
+	if err != nil || fields == nil {
 		return events.Event{}, fmt.Errorf("resend: %w: not a JSON object", events.ErrNotEvent)
 	}
-	data := fields.object("data")
+	data := fields.Object("data")
 	ev := events.Event{
-		ID: d.ID, Type: fields.text("type"), Kind: events.KindUnknown,
-		Message: data.text("email_id"), OccurredAt: fields.time("created_at"),
+		ID: d.ID, Type: fields.Text("type"), Kind: events.KindUnknown,
+		Message: data.Text("email_id"), OccurredAt: fields.Time("created_at"),
 		Data: client.NewRaw(body),
 	}
 	if ev.Type == "" {
@@ -98,15 +98,37 @@ func read(d verify.Delivery, body []byte, choose func([]string) int) (events.Eve
 	return ev, nil
 }
 
-func inboxOf(kind events.Kind, data object, choose func([]string) int) string {
+func inboxOf(kind events.Kind, data loose.Object, choose func([]string) int) string {
 	if kind != events.KindReceived {
-		return first(normalized(data.addresses("from")), 0)
+		return first(normalized(addresses(data, "from")), 0)
 	}
 	var recipients []string
 	for _, name := range []string{"to", "cc", "bcc"} {
-		recipients = append(recipients, normalized(data.addresses(name))...)
+		recipients = append(recipients, normalized(addresses(data, name))...)
 	}
 	return first(recipients, choose(recipients))
+}
+
+// addresses reads an address or an array of them, without display names.
+func addresses(data loose.Object, name string) []string {
+	var list []string
+	for _, v := range data.Several(name) {
+		if text := v.Text(); text != "" {
+			list = append(list, loose.Bare(text))
+		}
+	}
+	return list
+}
+
+// normalized leaves out what is no address.
+func normalized(addresses []string) []string {
+	var list []string
+	for _, address := range addresses {
+		if normal, err := client.NormalizeAddress(address); err == nil {
+			list = append(list, normal)
+		}
+	}
+	return list
 }
 
 func first(list []string, i int) string {
