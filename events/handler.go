@@ -180,7 +180,7 @@ func (h *Handler) read(d verify.Delivery, body []byte) (ev Event, err error) {
 	if ev.ID == "" {
 		return Event{}, fmt.Errorf("%w: the profile gave it no ID", ErrNotEvent)
 	}
-	if ev.Data.Bytes() == nil {
+	if ev.Data.Len() == 0 {
 		ev.Data = client.NewRaw(body)
 	}
 	return tidy(ev), nil
