@@ -3,6 +3,7 @@ package resume
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/replywake/replywake/client"
@@ -85,7 +86,8 @@ type owner struct{ workflow, run string }
 
 // lookUp finds what the events' keys belong to and locks those workflows. The
 // keys are read again under the locks: a thread may have moved meanwhile, a
-// send may have had its outcome. More statements may come first.
+// send may have had its outcome. What then belongs to a workflow that is not
+// locked counts as unknown: it is the matcher's. More statements may come first.
 func (l *ledger) lookUp(ctx context.Context, used []events.Event, first ...sqldb.Statement) (k known, err error) {
 	keys := keysOf(used)
 	if err := l.tx.Together(ctx, append(first, l.find(keys, &k)...)...); err != nil {
@@ -95,7 +97,9 @@ func (l *ledger) lookUp(ctx context.Context, used []events.Event, first ...sqldb
 	if len(ids) == 0 {
 		return k, nil
 	}
-	return k, l.tx.Together(ctx, append(l.locking(ids), l.find(keys, &k)...)...)
+	err = l.tx.Together(ctx, append(l.locking(ids), l.find(keys, &k)...)...)
+	k.keep(ids)
+	return k, err
 }
 
 // keys are what events name.
@@ -158,6 +162,14 @@ func (l *ledger) sentAs(ctx context.Context, inbox, message string) (*sendRow, e
 	var k known
 	err := l.tx.Together(ctx, l.find(keys{messages: sqldb.Rows{{"inbox": inbox, "message": message}}}, &k)...)
 	return k.sent[address{inbox, message}], err
+}
+
+// keep forgets what belongs to other workflows.
+func (k known) keep(ids []string) {
+	other := func(id string) bool { return !slices.Contains(ids, id) }
+	maps.DeleteFunc(k.threads, func(_ address, o owner) bool { return other(o.workflow) })
+	maps.DeleteFunc(k.sent, func(_ address, s *sendRow) bool { return other(s.workflow) })
+	maps.DeleteFunc(k.approvals, func(_ string, s *sendRow) bool { return other(s.workflow) })
 }
 
 func (k known) workflows() []string {
