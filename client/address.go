@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrAddress: not one e-mail address. Errors that wrap it never quote the text.
+// ErrAddress says that a text is not one e-mail address. Errors that wrap it never quote the text.
 var ErrAddress = errors.New("not an e-mail address")
 
 const (

@@ -135,6 +135,7 @@ func TestTransportRefusesWithoutAsking(t *testing.T) {
 		"method":           {Op: "x", Method: "NO METHOD"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			_, err := transport.Do(t.Context(), r)
 			assert.Equal(t, client.ClassRequest, problem(t, err).Class)
 			assert.Empty(t, s.asked)
@@ -189,7 +190,7 @@ func TestTransportPrintsNoKey(t *testing.T) {
 			assert.NotContains(t, fmt.Sprintf(verb, value), fmt.Sprintf("%x", "mustnotshow"))
 		}
 	}
-	encoded, err := json.Marshal(transport)
+	encoded, err := json.Marshal(transport) //nolint:staticcheck // that nothing comes out is the test
 	require.NoError(t, err)
 	assert.NotContains(t, string(encoded), "mustnotshow")
 	var log bytes.Buffer

@@ -119,11 +119,18 @@ func (c Config) faults() error {
 		name  string
 		value int64
 	}{
-		{"CommitTimeout", int64(c.CommitTimeout)}, {"LockTimeout", int64(c.LockTimeout)},
-		{"GroupSize", int64(c.GroupSize)}, {"MaxWaiting", int64(c.MaxWaiting)},
-		{"MaxAttempts", int64(c.MaxAttempts)}, {"GiveUpAfter", int64(c.GiveUpAfter)}, {"RetryAfter", int64(c.RetryAfter)},
-		{"Retain", int64(c.Retain)}, {"RetainUnswept", int64(c.RetainUnswept)}, {"RetainContent", int64(c.RetainContent)},
-		{"PollEvery", int64(c.PollEvery)}, {"PruneEvery", int64(c.PruneEvery)},
+		{"CommitTimeout", int64(c.CommitTimeout)},
+		{"LockTimeout", int64(c.LockTimeout)},
+		{"GroupSize", int64(c.GroupSize)},
+		{"MaxWaiting", int64(c.MaxWaiting)},
+		{"MaxAttempts", int64(c.MaxAttempts)},
+		{"GiveUpAfter", int64(c.GiveUpAfter)},
+		{"RetryAfter", int64(c.RetryAfter)},
+		{"Retain", int64(c.Retain)},
+		{"RetainUnswept", int64(c.RetainUnswept)},
+		{"RetainContent", int64(c.RetainContent)},
+		{"PollEvery", int64(c.PollEvery)},
+		{"PruneEvery", int64(c.PruneEvery)},
 	} {
 		if n.value < 0 {
 			bad("%s is negative", n.name)

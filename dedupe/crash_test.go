@@ -20,7 +20,7 @@ func crashing(ctx context.Context, k int) (_ context.Context, crashed func() boo
 	n := 0
 	return sqldb.WithHook(ctx, func(string) error {
 		if n++; n >= k {
-			return crash
+			return errCrash
 		}
 		return nil
 	}), func() bool { return n >= k }

@@ -77,7 +77,7 @@ func (w *world) context(t *rapid.T) context.Context {
 
 // answered is false if the store did not take it, which only a crash may do.
 func (w *world) answered(t *rapid.T, err error) bool {
-	if err != nil && !errors.Is(err, crash) && !errors.Is(err, events.ErrParked) {
+	if err != nil && !errors.Is(err, errCrash) && !errors.Is(err, events.ErrParked) {
 		t.Fatalf("neither an answer nor a crash: %v", err)
 	}
 	return err == nil
@@ -112,7 +112,7 @@ func (w *world) push(t *rapid.T) {
 }
 
 // sweep reads from the settled position to the head, in pages.
-func (w *world) sweep(t *rapid.T, in *dedupe.Inbox, ctx context.Context, from int, b events.Batch) bool {
+func (w *world) sweep(ctx context.Context, t *rapid.T, in *dedupe.Inbox, from int, b events.Batch) bool {
 	for n := from + 1; n <= w.head(); n += 4 {
 		b.Events = nil
 		for m := n; m <= min(n+3, w.head()); m++ {
@@ -134,7 +134,7 @@ func (w *world) sweepFromSettled(t *rapid.T) {
 	if !w.answered(t, err) || !pos.Known {
 		return
 	}
-	if w.sweep(t, in, ctx, int(pos.Settled), events.Batch{}) {
+	if w.sweep(ctx, t, in, int(pos.Settled), events.Batch{}) {
 		w.answered(t, in.Reached(ctx, pos.Now.Add(time.Second), events.Cursor(w.head()), 0, true))
 	}
 }
@@ -142,13 +142,13 @@ func (w *world) sweepFromSettled(t *rapid.T) {
 // sweepFromBeginning is after a 410, or a lost cursor.
 func (w *world) sweepFromBeginning(t *rapid.T) {
 	if in := w.any(t); position(w.s.tb, in).Known {
-		w.sweep(t, in, w.context(t), 0, events.Batch{})
+		w.sweep(w.context(t), t, in, 0, events.Batch{})
 	}
 }
 
 func (w *world) sweepHistory(t *rapid.T) {
 	if in := w.any(t); position(w.s.tb, in).Known {
-		w.sweep(t, in, w.context(t), 0, events.Batch{History: true})
+		w.sweep(w.context(t), t, in, 0, events.Batch{History: true})
 	}
 }
 
@@ -196,7 +196,7 @@ func (w *world) end(t *rapid.T) {
 	w.bad = map[int]bool{}
 	in, ctx := w.process(), w.s.tb.Context()
 	require.NoError(t, in.Attach(ctx, events.Cursor(w.head())))
-	require.True(t, w.sweep(t, in, ctx, 0, events.Batch{History: true}))
+	require.True(t, w.sweep(ctx, t, in, 0, events.Batch{History: true}))
 	for _, p := range listed(w.s.tb, in) {
 		if !p.ContentGone {
 			require.NoError(t, in.Retry(ctx, p.ID))

@@ -52,7 +52,7 @@ func (in *Inbox) Push(ctx context.Context, ev events.Event) (res events.Result, 
 		return res, events.ErrBusy
 	}
 	if start {
-		go in.flush()
+		go in.flush() //nolint:contextcheck // a shared commit belongs to no request
 	}
 	select {
 	case a := <-p.answer:

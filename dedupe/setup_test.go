@@ -214,5 +214,5 @@ func commits(ctx context.Context, n *atomic.Int64) context.Context {
 	})
 }
 
-// crash is what a hook stops a process with.
-var crash = fmt.Errorf("crash: %w", io.ErrUnexpectedEOF)
+// errCrash is what a hook stops a process with.
+var errCrash = fmt.Errorf("crash: %w", io.ErrUnexpectedEOF)

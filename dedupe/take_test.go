@@ -193,7 +193,7 @@ func TestAnotherServicesOutageIsNotTheStores(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store) {
 		in := s.inbox(dedupe.Config{}, func(_ context.Context, _ exec, fresh []events.Event) error {
 			if contains(fresh, 2) {
-				return crash // io.ErrUnexpectedEOF, say from an HTTP client
+				return errCrash // io.ErrUnexpectedEOF, say from an HTTP client
 			}
 			return nil
 		})
@@ -246,13 +246,13 @@ func TestTakeStopsAtWhatTheStoreCannotTake(t *testing.T) {
 		ctx := sqldb.WithHook(t.Context(), func(point string) error {
 			if point == "before commit" {
 				if n++; n == 2 { // the first half is in, the second is not
-					return crash
+					return errCrash
 				}
 			}
 			return nil
 		})
 		res, err := in.Take(ctx, page(1, 4))
-		require.ErrorIs(t, err, crash)
+		require.ErrorIs(t, err, errCrash)
 		require.Equal(t, events.Result{Fresh: 2}, res)
 		require.EqualValues(t, 2, position(t, in).Cursor, "each part moves the cursor as far as it goes")
 		require.Equal(t, events.Result{Fresh: 1, Parked: 1, Duplicate: 2}, take(t, in, page(1, 4)))

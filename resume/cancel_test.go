@@ -117,8 +117,6 @@ func TestReopenWithASendUnderWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onBoth(t, func(t *testing.T, open opener) {
-				if name == "in doubt" {
-				}
 				ctx := t.Context()
 				r := open(listens, resume.Config{})
 				r.srv.Fault(efatest.Fault{Op: efatest.OpSend, Status: 503})

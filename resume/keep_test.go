@@ -83,7 +83,6 @@ func TestForgetRefusesALiveWorkflow(t *testing.T) {
 
 // An ID that another counterparty uses now held the person's mail before.
 func TestForgetReachesEarlierRunsOfAnID(t *testing.T) {
-
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})

@@ -36,7 +36,7 @@ func (n *notice) ask(send func()) {
 	go func() {
 		for n.take() {
 			send()
-			time.Sleep(noticeEvery)
+			<-time.After(noticeEvery)
 		}
 	}()
 }

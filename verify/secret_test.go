@@ -101,8 +101,13 @@ func TestNothingPrintsTheKey(t *testing.T) {
 	v := newVerifier(t, config())
 	_, err := v.Verify(signed(t, nil), nil) // so that a keyed state is pooled
 	require.NoError(t, err)
-	values := []any{s, &s, v, *v, config(), []verify.Secret{s}, map[string]verify.Secret{"a": s},
-		outer{s, s, &s, v, v, config(), []verify.Secret{s}}, &outer{s, s, &s, v, v, config(), nil}}
+	values := []any{
+		s, &s, v, *v, config(),
+		[]verify.Secret{s},
+		map[string]verify.Secret{"a": s},
+		outer{s, s, &s, v, v, config(), []verify.Secret{s}},
+		&outer{s, s, &s, v, v, config(), nil},
+	}
 	for _, value := range values {
 		for _, verb := range strings.Split("%v %+v %#v %s %q %x %X %d %p %t %T %e %U %08.3f", " ") {
 			checkHidden(t, fmt.Sprintf(verb, value))
@@ -121,7 +126,7 @@ func checkHidden(t *testing.T, printed string) {
 	assert.NotContains(t, printed, rawText[:8])
 	assert.NotContains(t, printed, fmt.Sprintf("%x", rawText[:8]))
 	assert.NotContains(t, printed, fmt.Sprintf("%X", rawText[:8]))
-	assert.NotContains(t, printed, strings.Trim(fmt.Sprint([]byte(rawText[:8])), "[]"))
+	assert.NotContains(t, printed, strings.Trim(fmt.Sprint([]byte(rawText[:8])), "[]")) //nolint:staticcheck // the bytes as numbers
 }
 
 func logged(value any) string {

@@ -19,11 +19,11 @@ func Read(ev events.Event) (client.Message, client.Body, bool) {
 		return client.Message{}, client.Body{}, false
 	}
 	return client.Message{
-			ID: ev.Message, Inbox: ev.Inbox, Thread: ev.Thread, At: ev.OccurredAt,
-			From: sender(m), To: addresses(m, "to"), Subject: m.Untrusted("subject"),
-		}, client.Body{
-			Text: m.Untrusted("text"), Available: m.Get("text") != nil || m.Get("html") != nil,
-		}, true
+		ID: ev.Message, Inbox: ev.Inbox, Thread: ev.Thread, At: ev.OccurredAt,
+		From: sender(m), To: addresses(m, "to"), Subject: m.Untrusted("subject"),
+	}, client.Body{
+		Text: m.Untrusted("text"), Available: m.Get("text") != nil || m.Get("html") != nil,
+	}, true
 }
 
 // sender reads "from" and "from_", in which the documents differ, and takes one

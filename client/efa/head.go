@@ -55,7 +55,7 @@ const unusual events.Cursor = 1 << 57
 // unusual the number of digits is halved first, then the range. Above it the
 // range is halved from the start, or 64 probes would not do.
 func (b bracket) middle() events.Cursor {
-	low, high := bits.Len64(uint64(b.low)), bits.Len64(uint64(b.high))
+	low, high := bits.Len64(uint64(b.low)), bits.Len64(uint64(b.high)) //nolint:gosec // positions are not negative
 	switch {
 	case b.low < unusual && b.high > unusual:
 		return unusual

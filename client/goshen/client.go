@@ -111,10 +111,10 @@ func (c Config) checkInboxes() error {
 
 func (c Config) checkHandled() error {
 	if c.Handled != "" && !isLabel(c.Handled) {
-		return errors.New("Handled is not a label: 1 to 64 characters, none of them a control character")
+		return errors.New("the value of Handled is not a label: 1 to 64 characters, none of them a control character")
 	}
 	if isSystemLabel(c.Handled) {
-		return errors.New("Handled is a label of Goshen's own")
+		return errors.New("the Handled label is one of Goshen's own")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 )
 
 func TestRowsReadAsEncodingJSONWroteThem(t *testing.T) {
+	t.Parallel()
 	type kind string
 	at := time.Date(2026, 11, 30, 12, 0, 0, 123456789, time.UTC)
 	texts := []string{"", "plain", `"`, `\`, "\x00\x1f\x7f", "ü漢\u2028", "bad \xff utf-8", "</script>&", "\n\t"}

@@ -100,7 +100,7 @@ func Start(cfg Config) (*Server, error) {
 }
 
 func (s *Server) listen() error {
-	l, err := net.Listen("tcp", s.cfg.Addr)
+	l, err := net.Listen("tcp", s.cfg.Addr) //nolint:noctx // a socket of ours
 	if err != nil {
 		return fmt.Errorf("goshentest: listen: %w", err)
 	}
@@ -197,7 +197,7 @@ func (s *Server) newUUID() string {
 func (s *Server) newSecret() string {
 	key := make([]byte, 32)
 	for i := range key {
-		key[i] = byte(s.rng.Uint32())
+		key[i] = byte(s.rng.Uint32()) //nolint:gosec // its lowest bits
 	}
 	return "whsec_" + base64.StdEncoding.EncodeToString(key)
 }

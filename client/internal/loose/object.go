@@ -104,7 +104,7 @@ func (o Object) ID(name string) string {
 	return ""
 }
 
-// IsID: 1 to 256 visible ASCII characters, as in the header of a push.
+// IsID wants 1 to 256 visible ASCII characters, as in the header of a push.
 func IsID(s string) bool {
 	if s == "" || len(s) > 256 {
 		return false
