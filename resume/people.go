@@ -171,7 +171,7 @@ func (l *ledger) unbind(ctx context.Context, m *mailRow, by string) error {
 	if m.decision != "bind" || m.place != placeInput || w == nil || m.consumed || !m.due.After(l.now) {
 		return ErrTooLate
 	}
-	given, err := l.giveBack(ctx, m.inbox, m.thread, w)
+	given, err := l.giveBack(ctx, m, w)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (l *ledger) unbind(ctx context.Context, m *mailRow, by string) error {
 	if err != nil {
 		return err
 	}
-	if !given { // the thread was the workflow's before
+	if !given { // the thread was the workflow's before, or is by another bind
 		along = nil
 	}
 	for _, other := range along {

@@ -208,6 +208,67 @@ func TestUndoGivesAThreadBackToItsEarlierOwner(t *testing.T) {
 	})
 }
 
+// The same where the earlier owner is an earlier life of the same ID.
+func TestUndoGivesAThreadBackToAnEarlierRun(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		r := open(func(context.Context, *resume.Run) (resume.Next, error) { return resume.Done(), nil }, resume.Config{})
+		question := r.ask("w1", supplier)
+		for range 3 { // the first is answered, the others are late
+			r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: question.MessageID, Text: "100 EUR"})
+			r.rest()
+		}
+		r.ask("w1", "other@example.com")
+		before := r.queue()
+		require.Len(t, before, 2)
+		require.NoError(t, r.eng.Bind(ctx, before[0].EventID, "w1", "ann"))
+		require.Empty(t, r.queue(), "the other came along")
+		require.NoError(t, r.eng.Undo(ctx, before[0].EventID, "ann"))
+		require.Equal(t, before, r.queue())
+		require.Zero(t, r.workflow("w1").Pending)
+		require.Zero(t, r.count("select count(*) from {s}threads where matched_by = 'person'"))
+	})
+}
+
+// Two mails of a thread were bound, each by itself. The undo of one is not that
+// of the other: the thread stays until both are undone.
+func TestUndoOfOneOfTwoBinds(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		r := open(listens, resume.Config{Hold: 10 * time.Minute, Policy: resume.CounterpartyOnly})
+		question := r.waits("w1")
+		reply := func(from string) string {
+			in := r.srv.Inbound(efatest.Mail{From: from, ReplyTo: question.MessageID, Text: "?"})
+			r.rest()
+			return in.EventID
+		}
+		judged := reply("colleague@example.com")
+		require.NoError(t, r.eng.Cancel(ctx, "w1", "ann"))
+		late := reply(supplier)
+		r.ask("w2", "other@example.com")
+		before := r.queue()
+		require.Len(t, before, 2)
+		bound := func() int {
+			return r.count("select count(*) from {s}threads where workflow = 'w2' and matched_by = 'person'")
+		}
+		for _, order := range [][]string{{late, judged}, {judged, late}} {
+			require.NoError(t, r.eng.Bind(ctx, late, "w2", "ann"))
+			require.NoError(t, r.eng.Bind(ctx, judged, "w2", "ann"))
+			require.Empty(t, r.queue())
+			require.NoError(t, r.eng.Undo(ctx, order[0], "ann"))
+			require.Equal(t, 1, bound())
+			require.EqualValues(t, 1, r.workflow("w2").Pending)
+			require.Equal(t, order[0], r.queued().EventID)
+			require.NoError(t, r.eng.Undo(ctx, order[1], "ann"))
+			require.Zero(t, bound())
+			require.Zero(t, r.workflow("w2").Pending)
+			require.Equal(t, before, r.queue())
+		}
+	})
+}
+
 // What the engine settled by itself can be seen, and a person may know better.
 func TestSettledMailIsListedAndBound(t *testing.T) {
 	t.Parallel()

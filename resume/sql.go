@@ -113,11 +113,11 @@ const mailColumns = `m.id, m.stream, m.event_id, m.kind, m.inbox, m.thread, m.me
 const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.body, o.hash, o.recipients, o.subject, o.state, o.attempts, o.stalls, o.first_attempt,
 	o.message, o.thread, o.approval, o.version, o.delivery, o.created_at`
 
-// justBound is a thread that a person gave to $5, which has taken none of its
-// mail yet.
-const justBound = `engine = $1 and stream = $2 and inbox = $3 and thread = $4 and workflow = $5 and matched_by = 'person'
+// justBound is a thread that a person gave to $5 and may take back with mail $6:
+// the run has taken none of its mail, and no other bind stands for it.
+const justBound = `t.engine = $1 and t.stream = $2 and t.inbox = $3 and t.thread = $4 and t.workflow = $5 and t.matched_by = 'person'
 	and not exists (select 1 from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4 and m.workflow = $5
-	and m.place = 'input' and m.consumed_by is not null)`
+	and m.run = t.run and m.place = 'input' and m.id <> $6 and (m.consumed_by is not null or m.decision = 'bind'))`
 
 func newStatements(d sqldb.Dialect) statements {
 	st := statements{
@@ -170,10 +170,10 @@ func newStatements(d sqldb.Dialect) statements {
 		ThreadMove: `update {s}threads set workflow = $5, run = $6, matched_by = $7, at = {now},
 				earlier_workflow = workflow, earlier_run = run, earlier_by = matched_by
 			where engine = $1 and stream = $2 and inbox = $3 and thread = $4`,
-		ThreadBack: `update {s}threads set workflow = earlier_workflow, run = earlier_run, matched_by = earlier_by, at = {now},
+		ThreadBack: `update {s}threads as t set workflow = earlier_workflow, run = earlier_run, matched_by = earlier_by, at = {now},
 				earlier_workflow = '', earlier_run = '', earlier_by = ''
-			where ` + justBound + ` and earlier_workflow <> ''`,
-		ThreadDrop: `delete from {s}threads where ` + justBound + ` and earlier_workflow = ''`,
+			where ` + justBound + ` and t.earlier_workflow <> ''`,
+		ThreadDrop: `delete from {s}threads as t where ` + justBound + ` and t.earlier_workflow = ''`,
 		ThreadsOf:  `select t.inbox, t.thread from {s}threads as t where t.engine = $1 and t.stream = $2 and t.workflow = $3 and t.run = $4 order by t.at, t.thread`,
 		ThreadMail: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4
 			and m.kind = 'received' and m.alias_of is null and (m.place = 'unplaced' or m.place = 'review' and m.decided_at is null

@@ -77,11 +77,12 @@ func (l *ledger) bind(ctx context.Context, inbox, thread string, w *workflowRow,
 	return "", err
 }
 
-// giveBack takes a thread that a person gave to w from it again: its owner is
-// the earlier one, if it had one. It says whether there was such a thread.
-func (l *ledger) giveBack(ctx context.Context, inbox, thread string, w *workflowRow) (bool, error) {
+// giveBack takes a thread that a person gave to w by binding m from it again:
+// its owner is the earlier one, if it had one. It says whether there was such a
+// thread.
+func (l *ledger) giveBack(ctx context.Context, m *mailRow, w *workflowRow) (bool, error) {
 	for _, query := range []string{l.e.st.ThreadBack, l.e.st.ThreadDrop} {
-		n, err := l.tx.Exec(ctx, query, l.e.cfg.Name, l.e.stream, inbox, thread, w.id)
+		n, err := l.tx.Exec(ctx, query, l.e.cfg.Name, l.e.stream, m.inbox, m.thread, w.id, m.id)
 		if err != nil || n > 0 {
 			return err == nil, err
 		}
