@@ -167,9 +167,10 @@ func (s *pgStore) read(ctx context.Context) (*tables, error) {
 func (s *pgStore) blocked(ctx context.Context, i int) (bool, error) {
 	var n int
 	own, clock := names(i)
-	// Others, such as a vacuum, are waited for too, and go away by themselves.
+	// Others, such as a vacuum, are waited for too, and go away by themselves. So do
+	// hints, which are sent beside the actors and queue for a lock of all NOTIFYs.
 	err := s.monitor.QueryRow(ctx, `select count(*) from pg_stat_activity as a join pg_stat_activity as b on b.pid = any(pg_blocking_pids(a.pid))
-		where a.application_name in ($1, $2) and starts_with(b.application_name, $3)`,
+		where a.application_name in ($1, $2) and starts_with(b.application_name, $3) and a.query not like '%pg_notify%'`,
 		s.application(own), s.application(clock), s.application("")).Scan(&n)
 	return n > 0, err
 }
