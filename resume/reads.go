@@ -13,28 +13,43 @@ const readsAMinute = 600
 type quota struct {
 	most int
 
-	mu   sync.Mutex
-	last map[string][]time.Time // a ring of the last ones
-	next map[string]int         // its oldest
+	mu sync.Mutex
+	by map[string]*turns
 }
 
-// ask takes one for the key, or says how long until there is one.
+type turns struct {
+	last   []time.Time // a ring of the last ones
+	oldest int         // its oldest
+	until  time.Time   // when the last of those that were refused comes again
+}
+
+// ask takes one for the key, or says how long until it may be had. Those that
+// are refused come again one after another, not all at once for the one that is
+// free then.
 func (q *quota) ask(key string, now time.Time) (wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.last == nil {
-		q.last, q.next = map[string][]time.Time{}, map[string]int{}
+	if q.by == nil {
+		q.by = map[string]*turns{}
 	}
-	ring, oldest := q.last[key], q.next[key]
-	if len(ring) < q.most {
-		q.last[key] = append(ring, now)
+	t := q.by[key]
+	if t == nil {
+		t = &turns{}
+		q.by[key] = t
+	}
+	if len(t.last) < q.most {
+		t.last = append(t.last, now)
 		return 0
 	}
-	if wait = ring[oldest].Add(time.Minute).Sub(now); wait > 0 {
-		return wait
+	free := t.last[t.oldest].Add(time.Minute)
+	if free.After(now) {
+		if t.until = t.until.Add(time.Minute / time.Duration(q.most)); t.until.Before(free) {
+			t.until = free
+		}
+		return t.until.Sub(now)
 	}
-	ring[oldest] = now
-	q.next[key] = (oldest + 1) % q.most
+	t.last[t.oldest] = now
+	t.oldest = (t.oldest + 1) % q.most
 	return 0
 }
 
