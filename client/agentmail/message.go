@@ -18,12 +18,14 @@ func Read(ev events.Event) (client.Message, client.Body, bool) {
 	if ev.Kind != events.KindReceived || m == nil {
 		return client.Message{}, client.Body{}, false
 	}
-	return client.Message{
+	message := client.Message{
 		ID: ev.Message, Inbox: ev.Inbox, Thread: ev.Thread, At: ev.OccurredAt,
 		From: sender(m), To: addresses(m, "to"), Subject: m.Untrusted("subject"),
-	}, client.Body{
+	}
+	body := client.Body{
 		Text: m.Untrusted("text"), Available: m.Get("text") != nil || m.Get("html") != nil,
-	}, true
+	}
+	return message, body, true
 }
 
 // sender reads "from" and "from_", in which the documents differ, and takes one
