@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
 )
 
 func TestPushHandsOverOnce(t *testing.T) {
@@ -109,6 +112,98 @@ func TestALonePushWaitsForNobody(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, i+1, n.Load())
 		}
+	})
+}
+
+// stopped is a context whose work stands still at a boundary, the first time it
+// gets there, and then goes on with what instead returns.
+func stopped(ctx context.Context, at func(point string) bool, instead func() error) (_ context.Context, there <-chan struct{}, goOn func()) {
+	reached, open := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	return sqldb.WithHook(ctx, func(point string) (err error) {
+		if at(point) {
+			once.Do(func() {
+				close(reached)
+				<-open
+				err = instead()
+			})
+		}
+		return err
+	}), reached, sync.OnceFunc(func() { close(open) })
+}
+
+func beginning(point string) bool { return point == "begin" }
+
+func nothing() error { return nil }
+
+// What comes while a connection or SQLite's one writer is waited for is in time.
+func TestAGroupIsGatheredOnceItsTransactionHasBegun(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		in := s.inbox(dedupe.Config{}, nil)
+		position(t, in)
+		ctx, begun, goOn := stopped(t.Context(), beginning, nothing)
+		defer goOn()
+		first := pushAll(ctx, in, pushed(1))
+		<-begun
+		rest := pushAll(ctx, in, pushed(2), pushed(3))
+		waiting(t, in, 3)
+		goOn()
+		_, errs := first()
+		require.NoError(t, errors.Join(errs...))
+		_, errs = rest()
+		require.NoError(t, errors.Join(errs...))
+		require.Equal(t, 3, s.count(s.table+" where n = 3"))
+	})
+}
+
+func TestPushesWhoseTransactionCannotBegin(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		in := s.inbox(dedupe.Config{}, nil)
+		position(t, in)
+		ctx, begun, goOn := stopped(t.Context(), beginning, func() error { return errCrash })
+		defer goOn()
+		first := pushAll(ctx, in, pushed(1))
+		<-begun
+		rest := pushAll(ctx, in, pushed(2), pushed(2), pushed(3))
+		waiting(t, in, 4)
+		goOn()
+		_, errs := first()
+		_, more := rest()
+		for _, err := range slices.Concat(errs, more) {
+			require.ErrorIs(t, err, errCrash)
+			require.NotErrorIs(t, err, events.ErrParked)
+		}
+		waiting(t, in, 0)
+		require.Empty(t, s.effects())
+		for n := 1; n <= 3; n++ {
+			require.Equal(t, events.Result{Fresh: 1}, mustPush(t, in, pushed(n)))
+		}
+	})
+}
+
+// A transaction that runs again is of the same pushes.
+func TestAGroupThatRunsAgain(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		in := s.inbox(dedupe.Config{}, nil)
+		position(t, in)
+		deadlock := func() error { return &pgconn.PgError{Code: "40P01"} }
+		ctx, there, goOn := stopped(t.Context(), func(point string) bool { return point == "before commit" }, deadlock)
+		defer goOn()
+		first := pushAll(ctx, in, pushed(1))
+		<-there
+		rest := pushAll(ctx, in, pushed(2), pushed(1))
+		waiting(t, in, 3)
+		goOn()
+		results, errs := first()
+		require.NoError(t, errors.Join(errs...))
+		require.Equal(t, []events.Result{{Fresh: 1}}, results)
+		results, errs = rest()
+		require.NoError(t, errors.Join(errs...))
+		require.Equal(t, []events.Result{{Fresh: 1}, {Duplicate: 1}}, results)
+		require.Equal(t, 2, s.count(s.table+" where n = 1"))
 	})
 }
 
