@@ -9,10 +9,11 @@ import (
 )
 
 // Bind gives mail to a workflow, and its thread too. The workflow runs after
-// Config.Hold, so that [Engine.Undo] is real. The same again is fine; mail
-// that somebody handled otherwise is a [*HandledError], a workflow that is
-// over [ErrTerminal], one unknown [ErrNotFound]. by names the person. The event
-// may be any that told of the message.
+// Config.Hold, so that [Engine.Undo] is real. The same again is fine, and so is
+// mail that came along with other mail of its thread; mail that somebody
+// handled otherwise is a [*HandledError], a workflow that is over
+// [ErrTerminal], one unknown [ErrNotFound]. by names the person. The event may
+// be any that told of the message.
 //
 // Messages that the engine settled by itself (a policy, an echo, a delivery
 // notice) can be bound too.
@@ -20,6 +21,9 @@ func (e *Engine) Bind(ctx context.Context, eventID, workflow, by string) error {
 	return e.decide(ctx, eventID, workflow, func(l *ledger, m *mailRow, w *workflowRow) error {
 		if m.decision == "bind" && m.target == workflow && m.place != placeReview {
 			return nil
+		}
+		if m.place == placeInput && m.decision == "" && w.live(m.run) { // it came along with other mail of its thread
+			return l.decideBind(ctx, m, w, by)
 		}
 		if !bindable(m) {
 			return handledBefore(m)
@@ -35,10 +39,11 @@ func (e *Engine) Rebind(ctx context.Context, eventID, workflow, by string) error
 		if m.decision == "bind" && m.target == workflow && m.place != placeReview {
 			return nil
 		}
-		if err := l.unbind(ctx, m, by); err != nil {
+		along, err := l.unbind(ctx, m, by)
+		if err != nil {
 			return err
 		}
-		return l.bindMail(ctx, m, w, by)
+		return l.bindMail(ctx, m, w, by, along...)
 	})
 }
 
@@ -54,7 +59,8 @@ func (e *Engine) Undo(ctx context.Context, eventID, by string) error {
 			l.decided(m, "undone", "by "+by)
 			return l.undecide(ctx, m)
 		}
-		return l.unbind(ctx, m, by)
+		_, err := l.unbind(ctx, m, by)
+		return err
 	})
 }
 
@@ -78,7 +84,9 @@ func (e *Engine) Dismiss(ctx context.Context, eventID, reason, by string) error 
 }
 
 // decide runs fn on mail and a workflow ("" for none) with every lock that a
-// decision needs, in order: the thread's key, the workflows, the mail.
+// decision needs, in order: the thread's key, the workflows, the mail. Which
+// workflows those are is read under the key: another person may have decided
+// meanwhile.
 func (e *Engine) decide(ctx context.Context, eventID, workflow string, fn func(*ledger, *mailRow, *workflowRow) error) error {
 	err := e.inTx(ctx, func(l *ledger) error {
 		m, err := oneOf(ctx, l.tx, scanMail, e.st.MailRead, e.cfg.Name, eventID)
@@ -91,7 +99,14 @@ func (e *Engine) decide(ctx context.Context, eventID, workflow string, fn func(*
 		if err := e.lockKeys(ctx, l.tx, e.threadKey(m.inbox, m.thread)); err != nil {
 			return err
 		}
-		if err := l.lock(ctx, workflow, m.target); err != nil {
+		if m, err = oneOf(ctx, l.tx, scanMail, e.st.MailRead, e.cfg.Name, m.eventID); err != nil {
+			return err
+		}
+		o, err := l.owner(ctx, m.inbox, m.thread)
+		if err != nil {
+			return err
+		}
+		if err := l.lock(ctx, workflow, m.target, o.workflow); err != nil {
 			return err
 		}
 		if m, err = oneOf(ctx, l.tx, scanMail, e.st.MailByEvent, e.cfg.Name, m.eventID); err != nil {
@@ -113,16 +128,17 @@ func bindable(m *mailRow) bool {
 	return m.place == placeReview || undecided && (m.place == placeUnplaced || m.place == placeSettled)
 }
 
-func (l *ledger) bindMail(ctx context.Context, m *mailRow, w *workflowRow, by string) error {
+// bindMail gives mail to a workflow. If its thread comes with it, so does the
+// thread's other mail: what waits, and along, which this transaction took from
+// another workflow.
+func (l *ledger) bindMail(ctx context.Context, m *mailRow, w *workflowRow, by string, along ...*mailRow) error {
 	switch {
 	case w == nil || w.inbox != m.inbox:
 		return ErrNotFound
 	case w.Status.Terminal():
 		return ErrTerminal
 	}
-	m.decision, m.target = "bind", w.id
-	l.decided(m, "bound", "to "+w.id+" by "+by)
-	if _, err := l.tx.Exec(ctx, l.e.st.MailDecide, m.id, m.decision, m.target, by); err != nil {
+	if err := l.decideBind(ctx, m, w, by); err != nil {
 		return err
 	}
 	if m.kind == events.KindQueued {
@@ -141,7 +157,17 @@ func (l *ledger) bindMail(ctx context.Context, m *mailRow, w *workflowRow, by st
 		l.record(w, "conflict", "thread "+m.thread+" stays with "+conflict)
 		return nil
 	}
+	for _, other := range along {
+		l.bound(other, w, hold)
+	}
 	return l.takeAlong(ctx, m.inbox, m.thread, func(other *mailRow) { l.bound(other, w, hold) })
+}
+
+func (l *ledger) decideBind(ctx context.Context, m *mailRow, w *workflowRow, by string) error {
+	m.decision, m.target = "bind", w.id
+	l.decided(m, "bound", "to "+w.id+" by "+by)
+	_, err := l.tx.Exec(ctx, l.e.st.MailDecide, m.id, m.decision, m.target, by)
+	return err
 }
 
 // bound places mail that a person gave to the workflow. Its reason stays, for
@@ -165,19 +191,20 @@ func (l *ledger) bindQueued(ctx context.Context, m *mailRow, w *workflowRow) err
 	return l.acceptSend(ctx, s, client.Outcome{Message: m.message, Thread: m.thread, Approval: s.approval})
 }
 
-// unbind takes a bind back that no run has taken yet.
-func (l *ledger) unbind(ctx context.Context, m *mailRow, by string) error {
+// unbind takes a bind back that no run has taken yet, and the mail that went
+// along.
+func (l *ledger) unbind(ctx context.Context, m *mailRow, by string) (along []*mailRow, err error) {
 	w := l.workflows[m.target]
 	if m.decision != "bind" || m.place != placeInput || w == nil || m.consumed || !m.due.After(l.now) {
-		return ErrTooLate
+		return nil, ErrTooLate
 	}
 	given, err := l.giveBack(ctx, m, w)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	along, err := rowsOf(ctx, l.tx, scanMail, l.e.st.MailAlong, l.e.cfg.Name, w.id, w.run, m.inbox, m.thread)
+	along, err = rowsOf(ctx, l.tx, scanMail, l.e.st.MailAlong, l.e.cfg.Name, w.id, w.run, m.inbox, m.thread)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !given { // the thread was the workflow's before, or is by another bind
 		along = nil
@@ -188,7 +215,7 @@ func (l *ledger) unbind(ctx context.Context, m *mailRow, by string) error {
 	w.state = w.takeAway(1+int64(len(along)), l.now)
 	l.decided(m, "unbound", "from "+w.id+" by "+by)
 	l.unplace(m)
-	return l.undecide(ctx, m)
+	return along, l.undecide(ctx, m)
 }
 
 // unplace puts bound mail back where it was.

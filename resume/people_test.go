@@ -365,6 +365,59 @@ func TestRebindMovesMailAndThread(t *testing.T) {
 	})
 }
 
+// All mail of a late thread goes where its first does, and on with a rebind.
+func TestMailOfAThreadStaysTogether(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		r := open(listens, resume.Config{Hold: 10 * time.Minute})
+		question := r.waits("w1")
+		r.start(resume.Start{ID: "w2", Counterparty: "other@example.com"})
+		r.start(resume.Start{ID: "w3", Counterparty: "other@example.com"})
+		require.NoError(t, r.eng.Cancel(ctx, "w1", "ann"))
+		one := r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: question.MessageID, Text: "late"})
+		two := r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: question.MessageID, Text: "and more"})
+		r.rest()
+		require.NoError(t, r.eng.Bind(ctx, one.EventID, "w2", "ann"))
+		require.Empty(t, r.queue())
+		require.ErrorIs(t, r.eng.Bind(ctx, two.EventID, "w3", "bob"), resume.Err)
+		require.NoError(t, r.eng.Rebind(ctx, one.EventID, "w3", "bob"))
+		require.Empty(t, r.queue())
+		require.Zero(t, r.workflow("w2").Pending)
+		before := len(r.runs())
+		r.jump(11 * time.Minute)
+		r.rest()
+		run := r.last(before + 1)
+		require.Equal(t, "w3", run.ID)
+		require.Equal(t, []string{one.MessageID, two.MessageID}, messages(run))
+	})
+}
+
+// Who binds mail that went along with other mail where it went has decided too.
+func TestBindOfWhatCameAlong(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		r, one := ambiguous(t, open, resume.Config{})
+		two := r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: one.MessageID, Text: "P.S."})
+		r.rest()
+		require.NoError(t, r.eng.Bind(ctx, one.EventID, "w2", "ann"))
+		require.NoError(t, r.eng.Bind(ctx, two.EventID, "w2", "bob"), "it is there already")
+		require.NoError(t, r.eng.Bind(ctx, two.EventID, "w2", "bob"))
+		require.Equal(t, []string{"bound to w2 by bob"}, decisions(t, r, two.EventID))
+		var handled *resume.HandledError
+		require.ErrorAs(t, r.eng.Bind(ctx, two.EventID, "w1", "ann"), &handled)
+		require.Equal(t, "bob", handled.By)
+
+		require.NoError(t, r.eng.Undo(ctx, one.EventID, "ann"))
+		require.Equal(t, one.EventID, r.queued().EventID, "what bob decided stands")
+		r.jump(11 * time.Minute)
+		r.rest()
+		require.Equal(t, []string{two.MessageID}, messages(r.last(1)))
+		require.NoError(t, r.eng.Bind(ctx, two.EventID, "w2", "ann"))
+	})
+}
+
 func TestDismissAndUndo(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
