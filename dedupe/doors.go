@@ -3,6 +3,7 @@ package dedupe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -32,23 +33,24 @@ const (
 // end at 1,000.
 func (in *Inbox) Doors(ctx context.Context) (doctor.Doors, error) {
 	d, err := in.doors(ctx)
-	return d, wrap("look at the doors", err)
+	return d, wrap("look at the doors", notMigrated(err))
 }
 
 func (in *Inbox) doors(ctx context.Context) (doctor.Doors, error) {
-	row, err := in.row(ctx)
-	if err != nil {
+	row, err := in.read(ctx)
+	if err != nil && !errors.Is(err, sqldb.ErrNoRows) {
 		return doctor.Doors{}, err
 	}
 	d := doctor.Doors{
-		Now: row.Now.UTC(), Known: row.Known, Cursor: row.Cursor, Settled: row.Settled, Attached: row.Attached, Through: row.Through.UTC(),
+		Known: row.Known, Cursor: row.Cursor, Settled: row.Settled, Attached: row.Attached, Through: row.Through.UTC(),
 		CredentialChanged: row.credentialChanged.UTC(), Sample: doorSample, Remembers: min(in.cfg.Retain, in.cfg.RetainUnswept),
 	}
 	var attached time.Time
-	err = sqldb.One(ctx, in.db.Read(), in.st.Counts, []any{in.name(), doorSample}, &attached, &d.Parked, &d.Failed, &d.Unreadable)
+	err = sqldb.One(ctx, in.db.Read(), in.st.Counts, []any{in.name(), doorSample}, &d.Now, &attached, &d.Parked, &d.Failed, &d.Unreadable)
 	if err != nil {
 		return doctor.Doors{}, err
 	}
+	d.Now = d.Now.UTC()
 	if d.Attached > 0 {
 		d.Since = attached.UTC()
 	}
@@ -125,9 +127,6 @@ func (in *Inbox) floors(ctx context.Context, by map[string]*doctor.InboxDoors) e
 // Known is [doctor.Inbox].
 func (in *Inbox) Known(ctx context.Context, ids []string) (map[string]bool, error) {
 	swept := map[string]bool{}
-	if err := in.open(ctx); err != nil {
-		return nil, wrap("look for events", err)
-	}
 	err := in.db.Read().Query(ctx, in.st.Known, []any{in.name(), ids}, func(scan sqldb.Scan) error {
 		var id string
 		var met bool
@@ -135,5 +134,5 @@ func (in *Inbox) Known(ctx context.Context, ids []string) (map[string]bool, erro
 		swept[id] = met
 		return err
 	})
-	return swept, wrap("look for events", err)
+	return swept, wrap("look for events", notMigrated(err))
 }

@@ -1,15 +1,19 @@
 package dedupe_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/events/doctor"
+	"github.com/replywake/replywake/internal/sqldb"
 )
 
 func doors(tb testing.TB, in *dedupe.Inbox) doctor.Doors {
@@ -209,6 +213,78 @@ func TestKnown(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, known, "IDs are a stream's own")
 	})
+}
+
+// What a broken handler parked is not read through to find that nothing of it
+// was given up.
+func TestDoorsReadsNotAllThatIsParked(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		in := s.inbox(dedupe.Config{}, nil)
+		require.Zero(t, doors(t, in).Parked)
+		s.exec(fmt.Sprintf(`with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 5000)
+			insert into {s}parked (stream, event_id, event, error, attempts, first_failed, due)
+			select '%s', 'evt_' || n, '', '', 1, {now}, {now} from numbers`, stream.Name))
+		s.exec("analyze {s}parked")
+		require.Equal(t, 1000, doors(t, in).Parked)
+		require.Contains(t, s.plan(dedupe.Counts(in), stream.Name, 1000), "parked_failed")
+	})
+}
+
+// plan is how the database would run a statement.
+func (s *store) plan(query string, args ...any) string {
+	s.tb.Helper()
+	explain, columns := "explain ", 1
+	if s.lite != nil {
+		explain, columns = "explain query plan ", 4
+	}
+	var lines []string
+	err := s.db.Read().Query(s.tb.Context(), explain+query, args, func(scan sqldb.Scan) error {
+		line := make([]any, columns)
+		for i := range line {
+			line[i] = new(string)
+		}
+		err := scan(line...)
+		lines = append(lines, *line[columns-1].(*string))
+		return err
+	})
+	require.NoError(s.tb, err)
+	return strings.Join(lines, "\n")
+}
+
+// A program that only looks, with a key of its own, leaves no trace.
+func TestDoorsAndKnownChangeNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		look := func(credential string) doctor.Doors {
+			in := s.inbox(dedupe.Config{Stream: events.Stream{Name: stream.Name, Credential: credential}}, nil)
+			_, err := in.Known(t.Context(), ids(1))
+			require.NoError(t, err)
+			return doors(t, in)
+		}
+		d := look("key-2")
+		require.False(t, d.Known)
+		require.WithinDuration(t, time.Now(), d.Now, time.Minute)
+		require.Zero(t, s.count("{s}streams"))
+
+		take(t, s.inbox(dedupe.Config{}, nil), page(1, 2))
+		require.True(t, look("key-2").Known)
+		require.Zero(t, look(stream.Credential).CredentialChanged)
+		_, err := s.inbox(dedupe.Config{Stream: events.Stream{Name: stream.Name, Origin: "https://other.example"}}, nil).Doors(t.Context())
+		require.ErrorIs(t, err, events.ErrForeignStream)
+	})
+}
+
+func TestDoorsWithoutTables(t *testing.T) {
+	t.Parallel()
+	s := postgres(t)
+	in, err := dedupe.NewPostgres(s.pool, dedupe.Config{Stream: stream, Schema: "never_migrated"},
+		func(context.Context, pgx.Tx, []events.Event) error { return nil })
+	require.NoError(t, err)
+	_, err = in.Doors(t.Context())
+	require.ErrorIs(t, err, dedupe.ErrNotMigrated)
+	_, err = in.Known(t.Context(), ids(1))
+	require.ErrorIs(t, err, dedupe.ErrNotMigrated)
 }
 
 // older makes one column look so much older.

@@ -6,3 +6,6 @@ func Open(in *Inbox) int {
 	defer in.queue.mu.Unlock()
 	return in.queue.open
 }
+
+// Counts is the statement that counts what was not handled.
+func Counts(in *Inbox) string { return in.st.Counts }

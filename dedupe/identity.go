@@ -27,11 +27,8 @@ func (in *Inbox) open(ctx context.Context) error {
 		changed, err = in.identify(ctx, tx)
 		return err
 	})
-	if isMissing(err) {
-		return fmt.Errorf("%w: %w", ErrNotMigrated, err)
-	}
 	if err != nil {
-		return err
+		return notMigrated(err)
 	}
 	if changed {
 		in.log.LogAttrs(ctx, slog.LevelWarn,
@@ -77,6 +74,14 @@ func (in *Inbox) compare(known events.Stream) error {
 		}
 	}
 	return nil
+}
+
+// notMigrated names an error that comes of a table that is not there.
+func notMigrated(err error) error {
+	if isMissing(err) {
+		return fmt.Errorf("%w: %w", ErrNotMigrated, err)
+	}
+	return err
 }
 
 // isMissing says whether a table is not there.

@@ -28,6 +28,12 @@ func (in *Inbox) row(ctx context.Context) (r streamRow, err error) {
 	if err := in.open(ctx); err != nil {
 		return r, err
 	}
+	return in.read(ctx)
+}
+
+// read is row for who only looks: it stores nothing. Of a stream that was never
+// opened it is sqldb.ErrNoRows.
+func (in *Inbox) read(ctx context.Context) (r streamRow, err error) {
 	var known events.Stream
 	p := &r.Position
 	err = sqldb.One(ctx, in.db.Read(), in.st.Position, []any{in.name()}, &p.Known, &p.Cursor, &p.Settled, &p.Attached, &p.Through, &p.Now,

@@ -190,7 +190,7 @@ var texts = statements{
 		(select count(*) from {s}unreadable where stream = $1)`,
 
 	// Each reads so many rows and no more, from the end of an index.
-	Counts: `select (select attached_at from {s}streams where name = $1),
+	Counts: `select {now}, (select attached_at from {s}streams where name = $1),
 		(select count(*) from (select 1 from {s}parked where stream = $1 and failed_at is null limit $2) as p),
 		(select count(*) from (select 1 from {s}parked where stream = $1 and failed_at is not null and discarded_at is null limit $2) as f),
 		(select count(*) from (select 1 from {s}unreadable where stream = $1 limit $2) as u)`,

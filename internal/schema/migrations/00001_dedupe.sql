@@ -66,6 +66,7 @@ create table {s}parked (
     primary key (stream, event_id)
 );
 create index {i}parked_due on {s}parked (stream, due) where failed_at is null;
+create index {i}parked_failed on {s}parked (stream) where failed_at is not null and discarded_at is null;
 
 -- Genuine deliveries whose body is not an event.
 create table {s}unreadable (
