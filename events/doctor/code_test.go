@@ -14,7 +14,7 @@ import (
 // What a code means stands in the operations guide.
 func TestEveryCodeIsInTheGuide(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../docs/operations.md")
+	guide, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	codes := 0
 	file, err := parser.ParseFile(token.NewFileSet(), "code.go", nil, 0)
