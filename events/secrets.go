@@ -13,6 +13,7 @@ import (
 // made, in this process.
 type SecretUse struct {
 	Version  string    `json:"version"`
+	Since    time.Time `json:"since,omitzero"` // when the Verifier got it; zero if it is gone
 	Until    time.Time `json:"until,omitzero"` // zero: no end
 	Gone     bool      `json:"gone,omitempty"` // it was replaced, and verifies no more
 	Verified int64     `json:"verified"`
@@ -27,7 +28,10 @@ func (h *Handler) Secrets() []SecretUse {
 	var list []SecretUse
 	for _, v := range h.verifier.Versions() {
 		use := used[v.Name]
-		use.Version, use.Until = v.Name, v.Until
+		if use.Last.Before(v.Since) { // the name was another secret's
+			use = SecretUse{}
+		}
+		use.Version, use.Since, use.Until = v.Name, v.Since, v.Until
 		list = append(list, use)
 		delete(used, v.Name)
 	}

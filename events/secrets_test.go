@@ -35,13 +35,14 @@ func numbered(n int) verify.Secret {
 func TestHandlerCountsWhichSecretVerified(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		end := time.Now().Add(24 * time.Hour)
+		began := time.Now()
+		end := began.Add(24 * time.Hour)
 		current, previous := numbered(2), numbered(1).Until(end)
 		v, err := verify.New(verify.Config{Secrets: []verify.Secret{current, previous}})
 		require.NoError(t, err)
 		h, err := events.NewHandler(v, jsonProfile, newMemory(), events.HandlerConfig{})
 		require.NoError(t, err)
-		require.Equal(t, []events.SecretUse{{Version: "v2"}, {Version: "v1", Until: end}}, h.Secrets())
+		require.Equal(t, []events.SecretUse{{Version: "v2", Since: began}, {Version: "v1", Since: began, Until: end}}, h.Secrets())
 
 		require.Equal(t, 204, signedBy(t, h, previous, "evt_1"))
 		first := time.Now()
@@ -50,12 +51,27 @@ func TestHandlerCountsWhichSecretVerified(t *testing.T) {
 		require.Equal(t, 204, signedBy(t, h, current, "evt_2"), "a duplicate is verified too")
 		require.Equal(t, 400, signedBy(t, h, numbered(3), "evt_3"), "what does not verify counts for none")
 		require.Equal(t, []events.SecretUse{
-			{Version: "v2", Verified: 2, Last: time.Now()},
-			{Version: "v1", Until: end, Verified: 1, Last: first},
+			{Version: "v2", Since: began, Verified: 2, Last: time.Now()},
+			{Version: "v1", Since: began, Until: end, Verified: 1, Last: first},
 		}, h.Secrets())
 
 		require.NoError(t, v.SetSecrets(current))
 		require.Equal(t, events.SecretUse{Version: "v1", Gone: true, Verified: 1, Last: first}, h.Secrets()[1])
+	})
+}
+
+func TestHandlerCountsNotWhatAnotherSecretVerified(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v, err := verify.New(verify.Config{Secrets: []verify.Secret{numbered(1).Version("current")}})
+		require.NoError(t, err)
+		h, err := events.NewHandler(v, jsonProfile, newMemory(), events.HandlerConfig{})
+		require.NoError(t, err)
+		require.Equal(t, 204, signedBy(t, h, numbered(1), "evt_1"))
+		time.Sleep(time.Hour)
+		require.NoError(t, v.SetSecrets(numbered(2).Version("current"), numbered(1).Version("previous")))
+		now := time.Now()
+		require.Equal(t, []events.SecretUse{{Version: "current", Since: now}, {Version: "previous", Since: now}}, h.Secrets())
 	})
 }
 

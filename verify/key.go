@@ -28,15 +28,20 @@ const (
 // let one MAC be written in several ways.
 var strictBase64 = base64.StdEncoding.Strict()
 
-// compile turns secrets into keys, or reports every fault of every secret.
-func compile(secrets []Secret, now time.Time) (*keyring, error) {
+// compile turns secrets into keys, or reports every fault of every secret. Those
+// that old has, too, keep their names.
+func compile(secrets []Secret, now time.Time, old *keyring) (*keyring, error) {
 	if len(secrets) == 0 {
 		return nil, because(ErrSecret, "none given")
 	}
-	ring := &keyring{keys: make([]*key, len(secrets))}
+	ring := &keyring{keys: make([]*key, len(secrets)), numbers: old.numbers}
 	var faults []error
 	for i, s := range secrets {
-		k, err := s.compile(strconv.Itoa(i + 1))
+		k, err := s.compile()
+		if err == nil {
+			k.since = now
+			ring.name(k, i, old)
+		}
 		if err == nil && ring.named(k.version) {
 			err = errors.New("its version is another secret's too")
 		}
@@ -55,22 +60,18 @@ func compile(secrets []Secret, now time.Time) (*keyring, error) {
 	return ring, nil
 }
 
-func (s Secret) compile(position string) (*key, error) {
+func (s Secret) compile() (*key, error) {
 	raw, err := s.key()
 	if err != nil {
 		return nil, err
 	}
-	version := s.version
-	if version == "" {
-		version = position
-	}
-	if !visible(version) || len(version) > maxVersion {
+	if s.version != "" && (!visible(s.version) || len(s.version) > maxVersion) {
 		return nil, fmt.Errorf("its version is not 1 to %d visible ASCII bytes", maxVersion)
 	}
-	if text, _ := s.reveal(); version == text {
+	if text, _ := s.reveal(); s.version == text {
 		return nil, errors.New("its version is the secret itself, which would be logged")
 	}
-	return newKey(raw, version, s.until), nil
+	return newKey(raw, s.version, s.until), nil
 }
 
 // key returns a copy of the key bytes.
@@ -159,7 +160,31 @@ func visible(s string) bool {
 }
 
 // keyring is one set of secrets, replaced whole and never changed.
-type keyring struct{ keys []*key }
+type keyring struct {
+	keys    []*key
+	numbers int // given so far, to secrets without a name
+}
+
+// name numbers the i-th key, if it has no name: as in old, or with its position
+// in a Verifier's first ring, or with the next number. It also learns since when
+// old has it under that name.
+func (r *keyring) name(k *key, i int, old *keyring) {
+	same := func(o *key) bool {
+		return (k.version == "" && o.numbered || k.version == o.version) && k.is(o) && !r.named(o.version)
+	}
+	k.numbered = k.version == ""
+	switch at := slices.IndexFunc(old.keys, same); {
+	case at >= 0:
+		k.version, k.since = old.keys[at].version, old.keys[at].since
+	case !k.numbered:
+	case len(old.keys) == 0:
+		k.version = strconv.Itoa(i + 1)
+		r.numbers = i + 1
+	default:
+		r.numbers++
+		k.version = strconv.Itoa(r.numbers)
+	}
+}
 
 func (r *keyring) named(version string) bool {
 	return slices.ContainsFunc(r.keys, func(k *key) bool { return k != nil && k.version == version })

@@ -20,9 +20,11 @@ type mac = [macSize]byte
 // states are pooled. The key itself lives in the pool's constructor, out of
 // reach of anything that prints.
 type key struct {
-	version string
-	until   time.Time // zero: no end
-	states  sync.Pool // of *state
+	version  string
+	numbered bool      // it has no name of the caller's
+	until    time.Time // zero: no end
+	since    time.Time // when the Verifier got it, under this version
+	states   sync.Pool // of *state
 }
 
 // state is a keyed hash with the buffers that would otherwise escape to the
@@ -38,6 +40,9 @@ func newKey(raw []byte, version string, until time.Time) *key {
 	k.states.New = func() any { return &state{hash: hmac.New(sha256.New, raw)} }
 	return k
 }
+
+// is reports whether both sign alike: they are of one secret.
+func (k *key) is(o *key) bool { return k.sign("", "", nil) == o.sign("", "", nil) }
 
 // live reports whether the secret may still verify; its last instant counts.
 func (k *key) live(now time.Time) bool {

@@ -63,7 +63,8 @@ func (s Secret) Until(t time.Time) Secret {
 
 // Version returns the secret with a name, 1 to 64 visible ASCII bytes, which
 // [Delivery.SecretVersion] reports. Without a name a secret is called by its
-// position: "1", "2" and so on.
+// position in [New]: "1", "2" and so on. One that [Verifier.SetSecrets] brings
+// gets the next number.
 func (s Secret) Version(name string) Secret {
 	s.version = name
 	return s

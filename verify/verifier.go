@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,8 +16,9 @@ import (
 type Verifier struct{ core *core }
 
 type core struct {
-	config    Config // without its Secrets
-	tolerance int64  // seconds
+	config    Config     // without its Secrets
+	tolerance int64      // seconds
+	setting   sync.Mutex // held while the ring is replaced
 	ring      atomic.Pointer[keyring]
 }
 
@@ -41,7 +43,7 @@ var errNotBuilt = because(ErrNoSecret, "the Verifier was not built by New")
 // matches [ErrConfig] or [ErrSecret].
 func New(config Config) (*Verifier, error) {
 	config = config.withDefaults()
-	ring, err := compile(config.Secrets, config.Now())
+	ring, err := compile(config.Secrets, config.Now(), &keyring{})
 	if err := errors.Join(config.check(), err); err != nil {
 		return nil, err
 	}
@@ -53,13 +55,16 @@ func New(config Config) (*Verifier, error) {
 
 // SetSecrets replaces all secrets at once, while requests are being served. A
 // request is verified wholly with the old or wholly with the new ones. If any
-// secret has a fault, the old ones stay and all faults are returned.
+// secret has a fault, the old ones stay and all faults are returned. A secret
+// without a name that was there before keeps its number.
 func (v *Verifier) SetSecrets(secrets ...Secret) error {
 	c := v.get()
 	if c == nil {
 		return errNotBuilt
 	}
-	ring, err := compile(secrets, c.config.Now())
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	ring, err := compile(secrets, c.config.Now(), c.ring.Load())
 	if err != nil {
 		return err
 	}

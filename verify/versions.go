@@ -6,6 +6,7 @@ import "time"
 type Version struct {
 	Name  string    // [Secret.Version]
 	Until time.Time // [Secret.Until]; zero: no end
+	Since time.Time // when the Verifier got it by this name
 }
 
 // Versions are the secrets in the order in which they are tried, also those
@@ -17,7 +18,7 @@ func (v *Verifier) Versions() []Version {
 	}
 	var list []Version
 	for _, k := range c.ring.Load().keys {
-		list = append(list, Version{k.version, k.until})
+		list = append(list, Version{k.version, k.until, k.since})
 	}
 	return list
 }

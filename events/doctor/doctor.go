@@ -40,7 +40,6 @@ type Config struct {
 type Doctor struct {
 	config Config
 	log    *slog.Logger
-	began  time.Time
 }
 
 // New returns a Doctor, or every fault of its Config at once. It asks nobody.
@@ -61,7 +60,7 @@ func New(c Config) (*Doctor, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Doctor{config: c, log: log, began: time.Now()}, nil
+	return &Doctor{config: c, log: log}, nil
 }
 
 // patience is how long an answer of the store may take, or the listing.

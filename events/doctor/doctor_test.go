@@ -16,6 +16,7 @@ import (
 	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/events/doctor"
+	"github.com/replywake/replywake/verify"
 )
 
 func TestNewReportsEveryFault(t *testing.T) {
@@ -255,6 +256,38 @@ func TestFindingsOfSecrets(t *testing.T) {
 	})
 }
 
+// A rotation while serving makes the secret that signs the previous one. It
+// must not be said to verify nothing, nor one that was only just brought.
+func TestARotationWhileServing(t *testing.T) {
+	t.Parallel()
+	plain := func(n int) verify.Secret { return verify.RawSecret(fmt.Sprintf("%032d", n)) }
+	for name, c := range map[string]struct{ before, after []verify.Secret }{
+		"numbered":       {[]verify.Secret{plain(1)}, []verify.Secret{plain(2), plain(1)}},
+		"named":          {[]verify.Secret{secretOf(1)}, []verify.Secret{secretOf(2), secretOf(1)}},
+		"named by place": {[]verify.Secret{plain(1).Version("current"), plain(9).Version("previous")}, []verify.Secret{plain(2).Version("current"), plain(1).Version("previous")}},
+		"prepared":       {[]verify.Secret{plain(1)}, []verify.Secret{plain(1), plain(2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := newHandler(t, c.before...)
+				d := newDoctor(t, doctor.Config{Handler: h})
+				time.Sleep(47 * time.Hour)
+				deliver(t, h, plain(1))
+				time.Sleep(time.Hour)
+				require.NoError(t, h.Verifier().SetSecrets(c.after...))
+				require.Empty(t, found(d.Report(t.Context())))
+				deliver(t, h, plain(1))
+				require.Empty(t, found(d.Report(t.Context())))
+
+				time.Sleep(25 * time.Hour)
+				deliver(t, h, c.after[0])
+				require.Equal(t, []string{"note secret_unused"}, found(d.Report(t.Context())))
+			})
+		})
+	}
+}
+
 // A process that has just begun cannot say that a secret is not used.
 func TestASecretCanGoOnlyAfterADayOfThisProcess(t *testing.T) {
 	t.Parallel()
@@ -266,7 +299,6 @@ func TestASecretCanGoOnlyAfterADayOfThisProcess(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		require.Empty(t, found(d.Report(t.Context())), "no webhook came, of neither")
 		deliver(t, h, secretOf(2))
-		require.Empty(t, found(newDoctor(t, doctor.Config{Handler: h}).Report(t.Context())))
 		require.Equal(t, []string{"note secret_unused"}, found(d.Report(t.Context())))
 	})
 }

@@ -47,14 +47,14 @@ func (e *examination) previous(secrets []events.SecretUse) {
 		if i == 0 || s.Gone || ended {
 			continue
 		}
-		idle := now.Sub(later(s.Last, e.began))
+		active := later(s.Last, s.Since)
 		switch {
 		case s.Verified > 0 && now.Sub(s.Last) < justUsed && !s.Until.IsZero() && s.Until.Sub(now) < endsSoon:
 			e.find(Warning, SecretStillUsed,
 				"The previous secret %s verified a webhook on %s and ends on %s: finish the rotation at the provider, or give it a later Until.",
 				plain(s.Version), moment(s.Last), moment(s.Until))
-		case idle >= unused && secrets[0].Last.After(later(s.Last, e.began)):
-			e.find(Note, SecretUnused, "The previous secret %s has verified nothing for %s: it can go.", plain(s.Version), idle.Round(time.Hour))
+		case now.Sub(active) >= unused && secrets[0].Last.After(active):
+			e.find(Note, SecretUnused, "The previous secret %s has verified nothing for %s: it can go.", plain(s.Version), now.Sub(active).Round(time.Hour))
 		}
 	}
 }
