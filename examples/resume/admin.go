@@ -73,7 +73,7 @@ func adminRoutes(eng *resume.Engine, start func(context.Context, resume.Start) e
 func examine(w http.ResponseWriter, r *http.Request, doc *doctor.Doctor) {
 	report := doc.Report(r.Context())
 	if strings.HasPrefix(r.Header.Get("Accept"), "text/plain") {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		head(w, "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, report.String())
 		return
 	}
@@ -314,10 +314,14 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	return nil
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
+func head(w http.ResponseWriter, contentType string) {
+	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	head(w, "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v)
 }

@@ -163,6 +163,20 @@ func TestAdminToken(t *testing.T) {
 	}
 }
 
+func TestDoctorInPlainText(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sqliteIn(t))
+	for accept, want := range map[string]string{"text/plain": "text/plain; charset=utf-8", "*/*": "application/json"} {
+		w := h.request("GET", "/doctor", "", func(r *http.Request) { r.Header.Set("Accept", accept) })
+		require.Equal(t, 200, w.Code)
+		require.Equal(t, want, w.Header().Get("Content-Type"))
+		require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+		require.Equal(t, accept == "*/*", json.Valid(w.Body.Bytes()))
+		require.Contains(t, w.Body.String(), string(doctor.NoPushDoor))
+	}
+}
+
 func TestAdminRefusesOtherSites(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, sqliteIn(t))
