@@ -293,6 +293,45 @@ func TestHeadOfASourceThatIgnoresTheCursor(t *testing.T) {
 	assert.Len(t, p.requests(), 1)
 }
 
+// One answer that cannot be right is no head: too low a one would answer old
+// mail, too high a one would never answer any.
+func TestHeadBelievesNoContradiction(t *testing.T) {
+	t.Parallel()
+	const expired, more = `{"error":{"code":"cursor_expired"}}`, `{"data":[],"next_cursor":null,"has_more":true}`
+	for name, j := range map[string]journal{
+		"empty":   {},
+		"some":    {sequences: []int64{3, 4, 7, 900}},
+		"expired": {sequences: []int64{4000, 5000}, oldest: 4000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, requests := inMemory(t, j.answer)
+			want, err := c.Source().Head(t.Context())
+			require.NoError(t, err)
+			for n := range *requests {
+				once := func(status int, body string) func(*http.Request, int) (int, string) {
+					return func(r *http.Request, i int) (int, string) {
+						if i == n {
+							return status, body
+						}
+						return j.answer(r, i)
+					}
+				}
+				c, _ := inMemory(t, once(200, more))
+				_, err := c.Source().Head(t.Context())
+				require.ErrorIs(t, err, events.ErrNoProgress, "request %d", n)
+				assert.Equal(t, client.ClassService, problem(t, err).Class)
+
+				c, _ = inMemory(t, once(410, expired))
+				got, err := c.Source().Head(t.Context())
+				if err == nil {
+					assert.Equal(t, want, got, "request %d", n)
+				}
+			}
+		})
+	}
+}
+
 func TestHeadPassesErrorsOn(t *testing.T) {
 	t.Parallel()
 	c, p := answering(t, 403, `{"error":{"code":"permission_denied"}}`)
