@@ -3,12 +3,17 @@ package resume_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/resume"
 )
@@ -253,27 +258,64 @@ func TestLostLeaseStopsTheStep(t *testing.T) {
 	})
 }
 
-// A step that kills its worker every time is for a person.
-func TestLeaseLostInEveryAttemptIsForAPerson(t *testing.T) {
+// mortal is Mail whose reader may die.
+type mortal struct {
+	resume.Mail
+	dies atomic.Bool
+}
+
+func (m *mortal) Messages(ctx context.Context, inbox, thread string) iter.Seq2[client.Message, error] {
+	if m.dies.Load() {
+		runtime.Goexit()
+	}
+	return m.Mail.Messages(ctx, inbox, thread)
+}
+
+// dies lets a worker run that does not come to its end, and its lease run out.
+func (r *rig) dies() {
+	var worker sync.WaitGroup
+	worker.Go(func() { _, _ = r.eng.Once(context.Background(), resume.JobWork) })
+	worker.Wait()
+	require.Equal(r.t, resume.StatusRunning, r.status("w1"))
+	r.jump(time.Minute)
+}
+
+// A step that kills its worker every time is for a person. Of a process that is
+// killed every time before it comes to the step, no step is to blame.
+func TestWhoeverKillsTheProcessIsNotTheStep(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, open opener) {
-		r := open(listens, resume.Config{Attempts: 3})
-		r.ask("w1", supplier)
-		require.NoError(t, r.signal("w1", "s", ""))
-		for range 3 {
-			r.exec("update {s}workflows set status = 'running', gen = gen + 1 where id = 'w1'") // claimed, and the worker died
-			r.jump(time.Minute)
-			if r.exec("update {s}workflows set due = created_at where id = 'w1'"); r.status("w1") != resume.StatusRunning {
-				break
-			}
-			r.do(func(context.Context, *resume.Run) (resume.Next, error) { panic("unreachable for the third") })
-			r.once(resume.JobWork)
-			if r.status("w1") == resume.StatusNeedsReview {
-				break
-			}
+	onBoth(t, func(t *testing.T, _ opener) {
+		r := bareRig(t, storeOf(t), listens)
+		mail := &mortal{}
+		r.wrap = func(m resume.Mail) resume.Mail {
+			mail.Mail = m
+			return mail
 		}
+		r.open(resume.Config{Attempts: 3})
+		sent := r.ask("w1", supplier)
+		r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: sent.MessageID, Text: "1"})
+		r.feed()
+		mail.dies.Store(true)
+		for range 5 {
+			r.dies()
+		}
+		mail.dies.Store(false)
+		r.do(func(context.Context, *resume.Run) (resume.Next, error) {
+			runtime.Goexit()
+			return resume.Done(), nil
+		})
+		for range 2 {
+			r.dies()
+		}
+		r.rest()
 		require.Equal(t, resume.StatusNeedsReview, r.status("w1"))
 		require.Contains(t, r.workflow("w1").Error, "lease")
 		require.Equal(t, int64(1), r.workflow("w1").Pending, "its input is still there")
+
+		r.do(listens)
+		require.NoError(t, r.eng.RunNow(t.Context(), "w1", "ann"))
+		r.rest()
+		require.Equal(t, resume.StatusWaiting, r.status("w1"))
+		require.Zero(t, r.workflow("w1").Pending)
 	})
 }

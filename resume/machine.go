@@ -40,6 +40,7 @@ type state struct {
 	Timeouts int64         // deadlines fired since the last input
 	Attempts int64         // runs failed in a row
 	Stalls   int64         // runs in a row that the provider did not let begin
+	Begun    bool          // after a failed run: this one has come to the step
 	Error    string
 }
 
@@ -85,14 +86,18 @@ const recheck = 2 * time.Second
 
 // claim gives the workflow to a worker for lease; false if it stays where it
 // is. through is the moment up to which everything has been received: a
-// deadline does not fire into an outage. maxAttempts lost leases in a row are
-// a step that kills its worker.
+// deadline does not fire into an outage. maxAttempts lost leases are a step
+// that kills its worker; from the second on those do not count whose run had not
+// come to the step: the process was killed, by whomever.
 func (s state) claim(now, through time.Time, lease time.Duration, maxAttempts int64) (state, bool) {
 	expired := !s.Deadline.IsZero() && !s.Deadline.After(now)
 	current := !through.Before(s.Deadline)
 	switch {
 	case s.Status == StatusRunning:
-		if s.Attempts++; s.Attempts >= maxAttempts {
+		if s.Attempts == 0 || s.Begun {
+			s.Attempts++
+		}
+		if s.Attempts >= maxAttempts {
 			return s.review("the lease ran out in every attempt"), false
 		}
 	case s.Status == StatusWaiting && !expired:
@@ -105,7 +110,7 @@ func (s state) claim(now, through time.Time, lease time.Duration, maxAttempts in
 		s.Due = time.Time{}
 		return s, false
 	}
-	s.TimedOut = expired && current
+	s.TimedOut, s.Begun = expired && current, false
 	s.Status, s.Gen, s.Due = StatusRunning, s.Gen+1, now.Add(lease)
 	return s, true
 }

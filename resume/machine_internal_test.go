@@ -90,12 +90,16 @@ func TestClaimOfADeadline(t *testing.T) {
 func TestLostLeases(t *testing.T) {
 	t.Parallel()
 	s := state{Status: StatusRunning, Arrived: 1, Gen: 7}
-	for range 2 {
+	for _, begun := range []bool{false, true, false, false} {
 		var ours bool
+		s.Begun = begun
 		s, ours = s.claim(noon, noon, time.Minute, 3)
 		require.True(t, ours)
+		require.False(t, s.Begun)
 	}
-	require.Equal(t, int64(9), s.Gen)
+	require.Equal(t, int64(11), s.Gen)
+	require.Equal(t, int64(2), s.Attempts, "the first, and the one within the step")
+	s.Begun = true
 	s, ours := s.claim(noon, noon, time.Minute, 3)
 	require.False(t, ours)
 	require.Equal(t, StatusNeedsReview, s.Status)

@@ -24,7 +24,7 @@ type workflowRow struct {
 func scanWorkflow(scan sqldb.Scan, w *workflowRow) error {
 	var wait int64
 	err := scan(&w.id, &w.run, &w.kind, &w.inbox, &w.counterparty, &w.Status, &w.Step, &w.Arrived, &w.Consumed, &w.Gen, &w.Due, &w.Deadline,
-		&wait, &w.Finish, &w.Kick, &w.TimedOut, &w.Timeouts, &w.Attempts, &w.Stalls, &w.Error, &w.owner, &w.saved, &w.created, &w.updated, &w.finished)
+		&wait, &w.Finish, &w.Kick, &w.TimedOut, &w.Timeouts, &w.Attempts, &w.Stalls, &w.Begun, &w.Error, &w.owner, &w.saved, &w.created, &w.updated, &w.finished)
 	w.Wait = time.Duration(wait) * time.Microsecond
 	return err
 }
@@ -39,7 +39,7 @@ func (w *workflowRow) values() map[string]any {
 	return map[string]any{
 		"id": w.id, "status": w.Status, "step": w.Step, "arrived": w.Arrived, "consumed": w.Consumed, "gen": w.Gen, "due": w.Due,
 		"deadline": w.Deadline, "wait": w.Wait, "finish": w.Finish, "kick": w.Kick, "timed_out": w.TimedOut, "timeouts": w.Timeouts,
-		"attempts": w.Attempts, "stalls": w.Stalls, "error": w.Error, "owner": w.owner, "terminal": w.Status.Terminal(),
+		"attempts": w.Attempts, "stalls": w.Stalls, "begun": w.Begun, "error": w.Error, "owner": w.owner, "terminal": w.Status.Terminal(),
 	}
 }
 

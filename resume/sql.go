@@ -104,7 +104,7 @@ type statements struct {
 }
 
 const workflowColumns = `w.id, w.run, w.kind, w.inbox, w.counterparty, w.status, w.step, w.arrived, w.consumed, w.gen, w.due, w.deadline,
-	w.wait, w.finish, w.kick, w.timed_out, w.timeouts, w.attempts, w.stalls, w.error, w.owner, w.state, w.created_at, w.updated_at, w.finished_at`
+	w.wait, w.finish, w.kick, w.timed_out, w.timeouts, w.attempts, w.stalls, w.begun, w.error, w.owner, w.state, w.created_at, w.updated_at, w.finished_at`
 
 const mailColumns = `m.id, m.stream, m.event_id, m.kind, m.inbox, m.thread, m.message, m.approval, m.delivery, m.version, m.alias_of is not null,
 	m.place, m.workflow, m.run, m.step, m.matched_by, m.proof, m.consumed_by is not null, m.reason, m.candidates, m.data, m.due, m.attempts,
@@ -145,10 +145,10 @@ func newStatements(d sqldb.Dialect) statements {
 			finished_at = null, created_at = {now}, updated_at = {now} where engine = $1 and id = $2`,
 		WorkflowSave: `update {s}workflows as w set status = r.status, step = r.step, arrived = r.arrived, consumed = r.consumed, gen = r.gen,
 			due = {time r.due}, deadline = {time r.deadline}, wait = r.wait, finish = r.finish, kick = r.kick, timed_out = r.timed_out,
-			timeouts = r.timeouts, attempts = r.attempts, stalls = r.stalls, error = r.error, owner = r.owner, updated_at = {now},
+			timeouts = r.timeouts, attempts = r.attempts, stalls = r.stalls, begun = r.begun, error = r.error, owner = r.owner, updated_at = {now},
 			finished_at = case when r.terminal then coalesce(w.finished_at, {now}) else null end
 			from {rows $2 id text, status text, step bigint, arrived bigint, consumed bigint, gen bigint, due bigint, deadline bigint, wait bigint,
-				finish boolean, kick boolean, timed_out boolean, timeouts bigint, attempts bigint, stalls bigint, error text, owner text, terminal boolean} as r
+				finish boolean, kick boolean, timed_out boolean, timeouts bigint, attempts bigint, stalls bigint, begun boolean, error text, owner text, terminal boolean} as r
 			where w.engine = $1 and w.id = r.id and w.id {in $3 text}`,
 		WorkflowState: `update {s}workflows set state = $3 where engine = $1 and id = $2`,
 		WorkflowDue: `select ` + workflowColumns + ` from {s}workflows as w where w.engine = $1 and w.due <= {now}

@@ -60,6 +60,9 @@ func (e *Engine) runOnce(ctx context.Context, w *workflowRow) error {
 	if err != nil {
 		return &serviceError{err}
 	}
+	if err := e.begin(ctx, w); err != nil {
+		return err
+	}
 	accepted, verdicts, err := e.admit(ctx, w, in.ready)
 	if err != nil {
 		return err
@@ -81,6 +84,21 @@ func (e *Engine) runOnce(ctx context.Context, w *workflowRow) error {
 	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), commitTimeout, errors.New("resume: the commit took too long"))
 	defer done()
 	return e.commit(ctx, run, next, accepted, verdicts)
+}
+
+// begin notes that the run comes to the user's code, if one before it ended
+// badly: should its worker die now, that code may be why.
+func (e *Engine) begin(ctx context.Context, w *workflowRow) error {
+	if w.Attempts == 0 {
+		return nil
+	}
+	return e.inTx(ctx, func(l *ledger) error {
+		row, err := l.fenced(ctx, w)
+		if err == nil {
+			row.Begun = true
+		}
+		return err
+	})
 }
 
 func (e *Engine) newRun(w *workflowRow, r *reading, accepted []*loaded) *Run {

@@ -22,6 +22,7 @@ create table {s}workflows (
     timeouts      bigint not null default 0,
     attempts      bigint not null default 0,    -- failed runs in a row
     stalls        bigint not null default 0,    -- runs in a row that the provider did not let begin
+    begun         {bool} not null default false, -- after a failed run: this one has come to the step
     owner         text not null default '',
     error         text not null default '',
     state         {bytes},
