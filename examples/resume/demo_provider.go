@@ -34,7 +34,7 @@ type fake interface {
 // sending is one mail that the service sent, however often it asked.
 type sending struct {
 	message, thread, replyTo string
-	subject, text            string
+	to, subject, text        string
 	replays                  int
 }
 
@@ -98,7 +98,7 @@ func (f efaFake) sends() (list []sending) {
 }
 
 func efaSending(s efatest.Send) sending {
-	return sending{message: s.MessageID, thread: s.ThreadID, replyTo: s.ReplyTo, subject: s.Subject, text: s.Text, replays: s.Replays}
+	return sending{message: s.MessageID, thread: s.ThreadID, replyTo: s.ReplyTo, to: s.To[0], subject: s.Subject, text: s.Text, replays: s.Replays}
 }
 
 type goshenFake struct {
@@ -157,5 +157,5 @@ func (f *goshenFake) sends() (list []sending) {
 }
 
 func goshenSending(s goshentest.Send) sending {
-	return sending{message: s.MessageID, thread: s.ThreadID, replyTo: s.InReplyTo, subject: s.Subject, text: s.Text, replays: s.Replays}
+	return sending{message: s.MessageID, thread: s.ThreadID, replyTo: s.InReplyTo, to: s.To[0], subject: s.Subject, text: s.Text, replays: s.Replays}
 }

@@ -17,57 +17,57 @@ import (
 // counterparties answer the service's mail and count its acknowledgements, at
 // the provider.
 type counterparties struct {
-	srv     *efatest.Server
-	replies int // of each
+	provider fake
+	replies  int // of each
 
 	mu       sync.Mutex
 	rng      *rand.Rand
-	thread   map[string]string   // workflow -> thread of its question
+	asked    map[string]sending  // workflow -> its question
 	inbound  map[string][]string // workflow -> messages it must acknowledge
 	writing  map[string]int      // replies written or about to be
 	question map[string]int      // how often it was asked
 }
 
-func newCounterparties(srv *efatest.Server, replies int) *counterparties {
+func newCounterparties(provider fake, replies int) *counterparties {
 	c := &counterparties{
-		srv: srv, replies: replies, rng: rand.New(rand.NewPCG(1, 2)),
-		thread: map[string]string{}, inbound: map[string][]string{}, writing: map[string]int{}, question: map[string]int{},
+		provider: provider, replies: replies, rng: rand.New(rand.NewPCG(1, 2)),
+		asked: map[string]sending{}, inbound: map[string][]string{}, writing: map[string]int{}, question: map[string]int{},
 	}
-	srv.OnSend(c.sent)
+	provider.watch(c.sent, func(string) {})
 	return c
 }
 
 // sent: two answers close together after the question, one after each
 // acknowledgement, some of them on a new thread.
-func (c *counterparties) sent(m efatest.Send) {
+func (c *counterparties) sent(m sending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	workflow, _, _ := strings.Cut(m.To[0], "@")
-	if m.ReplyTo == "" {
+	workflow, _, _ := strings.Cut(m.to, "@")
+	if m.replyTo == "" {
 		c.question[workflow]++
-		c.thread[workflow] = m.ThreadID
-		c.write(workflow, m.ThreadID)
-		c.write(workflow, m.ThreadID)
+		c.asked[workflow] = m
+		c.write(workflow, m)
+		c.write(workflow, m)
 		return
 	}
-	thread := c.thread[workflow]
+	answers := c.asked[workflow]
 	if c.rng.IntN(3) == 0 {
-		thread = ""
+		answers = sending{}
 	}
-	c.write(workflow, thread)
+	c.write(workflow, answers)
 }
 
 // write is called with mu held.
-func (c *counterparties) write(workflow, thread string) {
+func (c *counterparties) write(workflow string, answers sending) {
 	if c.writing[workflow] == c.replies {
 		return
 	}
 	c.writing[workflow]++
 	time.AfterFunc(time.Duration(c.rng.IntN(400))*time.Millisecond, func() {
-		in := c.srv.Inbound(efatest.Mail{From: workflow + "@example.com", Thread: thread, Text: "an answer"})
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.inbound[workflow] = append(c.inbound[workflow], in.MessageID)
+		id := c.provider.receive(letter{from: workflow + "@example.com", text: "an answer", answers: answers})
+		c.inbound[workflow] = append(c.inbound[workflow], id)
 	})
 }
 
@@ -75,12 +75,12 @@ func (c *counterparties) write(workflow, thread string) {
 func (c *counterparties) check(t *testing.T, workflows []string) {
 	t.Helper()
 	acks := map[string][]string{} // message -> the counterparties it was acknowledged to
-	for _, m := range c.srv.Sends() {
-		ids, ack := strings.CutPrefix(m.Text, "ack: ")
+	for _, m := range c.provider.sends() {
+		ids, ack := strings.CutPrefix(m.text, "ack: ")
 		for id := range strings.SplitSeq(ids, ",") {
 			if ack {
-				acks[id] = append(acks[id], m.To[0])
-				require.True(t, strings.HasSuffix(ids, m.ReplyTo), "an acknowledgement answers the newest it names")
+				acks[id] = append(acks[id], m.to)
+				require.True(t, strings.HasSuffix(ids, m.replyTo), "an acknowledgement answers the newest it names")
 			}
 		}
 	}
@@ -102,13 +102,13 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	const workflows, replies, kills = 24, 3, 24
 	srv := efatest.NewServer(t, efatest.Config{Speed: 50, Seed: 7})
 	mischief(srv)
-	people := newCounterparties(srv, replies)
+	people := newCounterparties(efaFake{srv}, replies)
 	database := testdb.Database(t)
 	nodes := []*process{}
 	for range 3 {
 		p := newProcess(t, srv, database, "SWEEP_START=beginning")
 		p.start()
-		srv.Webhook(p.url+"/hooks/efa", efatest.MessageReceived)
+		srv.Webhook(p.url+p.door, efatest.MessageReceived)
 		nodes = append(nodes, p)
 	}
 	nodes[0].until("ready", func() bool { return nodes[0].status("/readyz") == 200 })
@@ -123,19 +123,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 			kill(nodes, rng)
 		}
 	}
-	deadline := time.Now().Add(60 * time.Second)
-	for open := ids; len(open) > 0; {
-		require.True(t, time.Now().Before(deadline), "not done: %v", open)
-		var still []string
-		for _, id := range open {
-			if nodes[0].workflow(id).Status != "done" {
-				still = append(still, id)
-			}
-		}
-		open = still
-		time.Sleep(100 * time.Millisecond)
-	}
-	time.Sleep(time.Second) // for whatever would still be sent twice
+	done(t, nodes, ids)
 	people.check(t, ids)
 	require.Empty(t, nodes[0].unmatched())
 	srv.Check(t) // no key with two bodies, nothing undocumented
@@ -152,6 +140,25 @@ func create(t *testing.T, nodes []*process, r request) {
 		status := p.ask("POST", "/workflows", r, nil)
 		return status == 201 || status == 200
 	}, 20*time.Second, 20*time.Millisecond)
+}
+
+// done waits for workflows to be done, and a while for whatever would still be
+// sent twice.
+func done(t *testing.T, nodes []*process, ids []string) {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for open := ids; len(open) > 0; {
+		require.True(t, time.Now().Before(deadline), "not done: %v", open)
+		var still []string
+		for _, id := range open {
+			if nodes[0].workflow(id).Status != "done" {
+				still = append(still, id)
+			}
+		}
+		open = still
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(time.Second)
 }
 
 // kill ends a process, or all of them, and starts it again.
