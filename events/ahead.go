@@ -82,7 +82,7 @@ func (w *sweep) add(got *gathered, a answer) {
 }
 
 func (w *sweep) wait(ctx context.Context, pages <-chan answer) (answer, error) {
-	renewal := time.NewTicker(w.config.Lease / 3)
+	renewal := time.NewTicker(max(w.config.Lease/3, time.Millisecond))
 	defer renewal.Stop()
 	for {
 		select {

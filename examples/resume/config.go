@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -124,11 +125,20 @@ func (e *env) required(name string) string {
 func (e *env) duration(name string, standard time.Duration) time.Duration {
 	v := e.text(name, standard.String())
 	d, err := time.ParseDuration(v)
-	if err != nil || d <= 0 {
+	switch {
+	case err != nil || d <= 0:
 		e.fault(name, "%q is not a positive duration such as 90s or 5m", v)
+	case d < shortest || d > longest:
+		e.fault(name, "%q is not from %s to %s", v, shortest, longest)
 	}
 	return d
 }
+
+// What any duration may be: ten times as much is still one.
+const (
+	shortest = time.Millisecond
+	longest  = 365 * 24 * time.Hour
+)
 
 func (e *env) count(name string, standard int) int {
 	v := e.text(name, strconv.Itoa(standard))
@@ -181,15 +191,50 @@ func (e *env) database() string {
 	return v
 }
 
-// file wants a path at which a file is or can be.
+// file wants a path at which a SQLite database is or can be. Other files stand
+// beside it while it is open.
 func (e *env) file(name, path string) {
 	if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
 		e.fault(name, "the folder of %q is not there", path)
+		return
 	}
-	if there, err := os.Stat(path); err == nil && there.IsDir() {
+	there, err := os.Stat(path)
+	switch {
+	case err == nil && there.IsDir():
 		e.fault(name, "%q is a folder", path)
+	case err == nil && !there.Mode().IsRegular():
+		e.fault(name, "%q is not a file", path)
+	case !canWriteBeside(path):
+		e.fault(name, "the folder of %q cannot be written to", path)
+	case err == nil:
+		e.sqliteFile(name, path)
 	}
 }
+
+func canWriteBeside(path string) bool {
+	f, err := os.CreateTemp(filepath.Dir(path), ".replywake-*")
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return os.Remove(f.Name()) == nil
+}
+
+// sqliteFile looks at a file's first bytes. An empty one is a database too.
+func (e *env) sqliteFile(name, path string) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		e.fault(name, "%q cannot be written to", path)
+		return
+	}
+	defer f.Close()
+	begin := make([]byte, len(sqliteBegins))
+	if n, _ := io.ReadFull(f, begin); n > 0 && string(begin) != sqliteBegins {
+		e.fault(name, "%q is not a SQLite database", path)
+	}
+}
+
+const sqliteBegins = "SQLite format 3\x00"
 
 // status reads an HTTP status, one of a few; the first is the default.
 func (e *env) status(name string, allowed ...string) int {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -100,44 +101,49 @@ func TestConfigFaults(t *testing.T) {
 		env  []string
 		want string // begins a line of the error
 	}{
-		"no project":                {[]string{"EFA_PROJECT_ID", ""}, "EFA_PROJECT_ID: is required"},
-		"no key":                    {[]string{"EFA_API_KEY", ""}, "EFA_API_KEY: is required"},
-		"no inbox":                  {[]string{"AGENT_INBOX_IDS", ""}, "AGENT_INBOX_IDS: is required"},
-		"an empty inbox":            {[]string{"AGENT_INBOX_IDS", "ibx_a,,ibx_b"}, "AGENT_INBOX_IDS: value 2 is empty"},
-		"no address":                {[]string{"EFA_INBOX_ADDRESS", ""}, "EFA_INBOX_ADDRESS: is required"},
-		"not an address":            {[]string{"EFA_INBOX_ADDRESS", "a@example.com, agent"}, "EFA_INBOX_ADDRESS: value 2 is not an e-mail address"},
-		"base URL":                  {[]string{"EFA_BASE_URL", "ftp://efa.example"}, "EFA_BASE_URL: "},
-		"project is a URL":          {[]string{"EFA_PROJECT_ID", "https://x/prj_1"}, "EFA_PROJECT_ID: "},
-		"short secret":              {[]string{"EFA_WEBHOOK_SECRET", "short"}, "EFA_WEBHOOK_SECRET: "},
-		"secret with a line end":    {[]string{"EFA_WEBHOOK_SECRET", secretNow + "\n"}, "EFA_WEBHOOK_SECRET: "},
-		"short previous secret":     {[]string{"EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", "short"}, "EFA_WEBHOOK_SECRET_PREVIOUS: "},
-		"previous secret alone":     {[]string{"EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore}, "EFA_WEBHOOK_SECRET_PREVIOUS: is set without EFA_WEBHOOK_SECRET"},
-		"until without previous":    {[]string{"EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "2026-03-01T14:00:00Z"}, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL: is set without EFA_WEBHOOK_SECRET_PREVIOUS"},
-		"until is no time":          {[]string{"EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "tomorrow"}, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL: "},
-		"fail status 200":           {[]string{"EFA_VERIFY_FAIL_STATUS", "200"}, `EFA_VERIFY_FAIL_STATUS: "200" is none of 400, 401, 503`},
-		"fail status 410":           {[]string{"EFA_VERIFY_FAIL_STATUS", "410"}, "EFA_VERIFY_FAIL_STATUS: "},
-		"fail status, a word":       {[]string{"EFA_VERIFY_FAIL_STATUS", "bad"}, "EFA_VERIFY_FAIL_STATUS: "},
-		"another database":          {[]string{"DATABASE_URL", "mysql://db.example"}, "DATABASE_URL: is neither"},
-		"Postgres URL":              {[]string{"DATABASE_URL", "postgres://u:hunter2@db.example:port/x"}, "DATABASE_URL: is not a Postgres URL"},
-		"SQLite without a path":     {[]string{"DATABASE_URL", "sqlite:"}, "DATABASE_URL: sqlite: needs the path of a file"},
-		"SQLite in memory":          {[]string{"DATABASE_URL", "sqlite::memory:"}, "DATABASE_URL: sqlite: needs the path of a file"},
-		"listen without a port":     {[]string{"LISTEN_ADDR", "localhost"}, `LISTEN_ADDR: "localhost" is not host:port`},
-		"listen, port too high":     {[]string{"LISTEN_ADDR", ":70000"}, "LISTEN_ADDR: "},
-		"admin address":             {[]string{"ADMIN_ADDR", "8081"}, "ADMIN_ADDR: "},
-		"both at one address":       {[]string{"ADMIN_TOKEN", "t", "ADMIN_ADDR", ":1", "LISTEN_ADDR", ":1"}, "ADMIN_ADDR: is where LISTEN_ADDR is"},
-		"sweep every, no unit":      {[]string{"SWEEP_EVERY", "60"}, `SWEEP_EVERY: "60" is not a positive duration`},
-		"sweep every 0":             {[]string{"SWEEP_EVERY", "0s"}, "SWEEP_EVERY: "},
-		"sweep start":               {[]string{"SWEEP_START", "yesterday"}, `SWEEP_START: "yesterday" is neither beginning nor now`},
-		"lease, negative":           {[]string{"LEASE", "-1s"}, "LEASE: "},
-		"send retry after, a word":  {[]string{"SEND_RETRY_AFTER", "soon"}, "SEND_RETRY_AFTER: "},
-		"max sends 0":               {[]string{"MAX_SENDS_PER_HOUR", "0"}, `MAX_SENDS_PER_HOUR: "0" is not a whole number from 1`},
-		"max sends, not whole":      {[]string{"MAX_SENDS_PER_HOUR", "1.5"}, "MAX_SENDS_PER_HOUR: "},
-		"key of another kind":       {[]string{"EFA_API_KEY", "sk_live_efa_test_key"}, "EFA_API_KEY: does not begin with efa_live_ or efa_test_"},
-		"SQLite in no folder":       {[]string{"DATABASE_URL", "sqlite:/nowhere/replywake.db"}, `DATABASE_URL: the folder of "/nowhere/replywake.db" is not there`},
-		"SQLite below a file":       {[]string{"DATABASE_URL", "sqlite:config_test.go/replywake.db"}, "DATABASE_URL: the folder of "},
-		"SQLite at a folder":        {[]string{"DATABASE_URL", "sqlite:."}, `DATABASE_URL: "." is a folder`},
-		"another provider":          {[]string{"PROVIDER", "EFA"}, `PROVIDER: "EFA" is neither efa nor goshen`},
-		"key with a line end in it": {[]string{"EFA_API_KEY", "efa_test_key\n"}, "EFA_API_KEY: "},
+		"no project":                 {[]string{"EFA_PROJECT_ID", ""}, "EFA_PROJECT_ID: is required"},
+		"no key":                     {[]string{"EFA_API_KEY", ""}, "EFA_API_KEY: is required"},
+		"no inbox":                   {[]string{"AGENT_INBOX_IDS", ""}, "AGENT_INBOX_IDS: is required"},
+		"an empty inbox":             {[]string{"AGENT_INBOX_IDS", "ibx_a,,ibx_b"}, "AGENT_INBOX_IDS: value 2 is empty"},
+		"no address":                 {[]string{"EFA_INBOX_ADDRESS", ""}, "EFA_INBOX_ADDRESS: is required"},
+		"not an address":             {[]string{"EFA_INBOX_ADDRESS", "a@example.com, agent"}, "EFA_INBOX_ADDRESS: value 2 is not an e-mail address"},
+		"base URL":                   {[]string{"EFA_BASE_URL", "ftp://efa.example"}, "EFA_BASE_URL: "},
+		"project is a URL":           {[]string{"EFA_PROJECT_ID", "https://x/prj_1"}, "EFA_PROJECT_ID: "},
+		"short secret":               {[]string{"EFA_WEBHOOK_SECRET", "short"}, "EFA_WEBHOOK_SECRET: "},
+		"secret with a line end":     {[]string{"EFA_WEBHOOK_SECRET", secretNow + "\n"}, "EFA_WEBHOOK_SECRET: "},
+		"short previous secret":      {[]string{"EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", "short"}, "EFA_WEBHOOK_SECRET_PREVIOUS: "},
+		"previous secret alone":      {[]string{"EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore}, "EFA_WEBHOOK_SECRET_PREVIOUS: is set without EFA_WEBHOOK_SECRET"},
+		"until without previous":     {[]string{"EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "2026-03-01T14:00:00Z"}, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL: is set without EFA_WEBHOOK_SECRET_PREVIOUS"},
+		"until is no time":           {[]string{"EFA_WEBHOOK_SECRET", secretNow, "EFA_WEBHOOK_SECRET_PREVIOUS", secretBefore, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL", "tomorrow"}, "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL: "},
+		"fail status 200":            {[]string{"EFA_VERIFY_FAIL_STATUS", "200"}, `EFA_VERIFY_FAIL_STATUS: "200" is none of 400, 401, 503`},
+		"fail status 410":            {[]string{"EFA_VERIFY_FAIL_STATUS", "410"}, "EFA_VERIFY_FAIL_STATUS: "},
+		"fail status, a word":        {[]string{"EFA_VERIFY_FAIL_STATUS", "bad"}, "EFA_VERIFY_FAIL_STATUS: "},
+		"another database":           {[]string{"DATABASE_URL", "mysql://db.example"}, "DATABASE_URL: is neither"},
+		"Postgres URL":               {[]string{"DATABASE_URL", "postgres://u:hunter2@db.example:port/x"}, "DATABASE_URL: is not a Postgres URL"},
+		"SQLite without a path":      {[]string{"DATABASE_URL", "sqlite:"}, "DATABASE_URL: sqlite: needs the path of a file"},
+		"SQLite in memory":           {[]string{"DATABASE_URL", "sqlite::memory:"}, "DATABASE_URL: sqlite: needs the path of a file"},
+		"listen without a port":      {[]string{"LISTEN_ADDR", "localhost"}, `LISTEN_ADDR: "localhost" is not host:port`},
+		"listen, port too high":      {[]string{"LISTEN_ADDR", ":70000"}, "LISTEN_ADDR: "},
+		"admin address":              {[]string{"ADMIN_ADDR", "8081"}, "ADMIN_ADDR: "},
+		"both at one address":        {[]string{"ADMIN_TOKEN", "t", "ADMIN_ADDR", ":1", "LISTEN_ADDR", ":1"}, "ADMIN_ADDR: is where LISTEN_ADDR is"},
+		"sweep every, no unit":       {[]string{"SWEEP_EVERY", "60"}, `SWEEP_EVERY: "60" is not a positive duration`},
+		"sweep every 0":              {[]string{"SWEEP_EVERY", "0s"}, "SWEEP_EVERY: "},
+		"sweep start":                {[]string{"SWEEP_START", "yesterday"}, `SWEEP_START: "yesterday" is neither beginning nor now`},
+		"lease, negative":            {[]string{"LEASE", "-1s"}, "LEASE: "},
+		"send retry after, a word":   {[]string{"SEND_RETRY_AFTER", "soon"}, "SEND_RETRY_AFTER: "},
+		"max sends 0":                {[]string{"MAX_SENDS_PER_HOUR", "0"}, `MAX_SENDS_PER_HOUR: "0" is not a whole number from 1`},
+		"max sends, not whole":       {[]string{"MAX_SENDS_PER_HOUR", "1.5"}, "MAX_SENDS_PER_HOUR: "},
+		"key of another kind":        {[]string{"EFA_API_KEY", "sk_live_efa_test_key"}, "EFA_API_KEY: does not begin with efa_live_ or efa_test_"},
+		"SQLite in no folder":        {[]string{"DATABASE_URL", "sqlite:/nowhere/replywake.db"}, `DATABASE_URL: the folder of "/nowhere/replywake.db" is not there`},
+		"SQLite below a file":        {[]string{"DATABASE_URL", "sqlite:config_test.go/replywake.db"}, "DATABASE_URL: the folder of "},
+		"SQLite at a folder":         {[]string{"DATABASE_URL", "sqlite:."}, `DATABASE_URL: "." is a folder`},
+		"SQLite where none can be":   {[]string{"DATABASE_URL", "sqlite:/proc/replywake.db"}, "DATABASE_URL: the folder of "},
+		"SQLite at a device":         {[]string{"DATABASE_URL", "sqlite:" + os.DevNull}, `DATABASE_URL: "` + os.DevNull + `" is not a file`},
+		"SQLite at another file":     {[]string{"DATABASE_URL", "sqlite:config_test.go"}, `DATABASE_URL: "config_test.go" is not a SQLite database`},
+		"lease, too short":           {[]string{"LEASE", "1ns"}, `LEASE: "1ns" is not from 1ms to 8760h0m0s`},
+		"send retry after, too long": {[]string{"SEND_RETRY_AFTER", "2000000h"}, "SEND_RETRY_AFTER: "},
+		"another provider":           {[]string{"PROVIDER", "EFA"}, `PROVIDER: "EFA" is neither efa nor goshen`},
+		"key with a line end in it":  {[]string{"EFA_API_KEY", "efa_test_key\n"}, "EFA_API_KEY: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,6 +181,8 @@ func TestConfigReportsEveryFault(t *testing.T) {
 		"EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL": "tomorrow",
 	}, "EFA_PROJECT_ID", "EFA_API_KEY", "EFA_WEBHOOK_SECRET", "EFA_INBOX_ADDRESS", "AGENT_INBOX_IDS", "EFA_WEBHOOK_SECRET_PREVIOUS_UNTIL")
 	wantFaults(t, map[string]string{"PROVIDER": "resend", "LEASE": "y"}, "PROVIDER", "LEASE")
+	wantFaults(t, map[string]string{"GOSHEN_API_KEY": "bze_key", "GOSHEN_INBOXES": "agent@example.com"},
+		"PROVIDER", "EFA_PROJECT_ID", "EFA_API_KEY", "EFA_INBOX_ADDRESS", "AGENT_INBOX_IDS")
 }
 
 // wantFaults wants faults of these variables and of no other.

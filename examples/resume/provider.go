@@ -57,6 +57,9 @@ func isService(environ []string) bool {
 
 func (e *env) provider() provider {
 	name := e.text("PROVIDER", defaultProvider)
+	if e.text("PROVIDER", "") == "" && e.text("EFA_API_KEY", "") == "" && e.text("GOSHEN_API_KEY", "") != "" {
+		e.fault("PROVIDER", "is not set, and GOSHEN_API_KEY is: say goshen")
+	}
 	read := providers[name]
 	if read == nil {
 		e.fault("PROVIDER", "%q is neither efa nor goshen", name)

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -371,6 +373,17 @@ func TestTheDatabaseIsWaitedForAMinute(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		require.ErrorIs(t, waitForDatabase(ctx, log, func(context.Context) error { return away }), context.Canceled)
 	})
+}
+
+// A file that is no database does not become one by waiting.
+func TestABrokenFileIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "replywake.db")
+	require.NoError(t, os.WriteFile(path, []byte(sqliteBegins+strings.Repeat("garbage ", 1000)), 0o600))
+	p := newProcess(t, newEFA(t), "sqlite:"+path)
+	p.start()
+	require.Equal(t, 1, p.exit(10*time.Second))
+	require.Contains(t, p.log.String(), "the database cannot be used")
 }
 
 func TestForeignStreamIsRefused(t *testing.T) {

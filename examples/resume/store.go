@@ -41,6 +41,9 @@ func openStore(ctx context.Context, databaseURL string) (store, error) {
 
 const databasePatience = time.Minute
 
+// errNotAway is a database for which there is nothing to wait.
+var errNotAway = errors.New("the database cannot be used")
+
 // waitForDatabase calls fn until it succeeds, for a minute: when everything
 // starts at once, the database is often the last.
 func waitForDatabase(ctx context.Context, log *slog.Logger, fn func(context.Context) error) error {
@@ -48,8 +51,8 @@ func waitForDatabase(ctx context.Context, log *slog.Logger, fn func(context.Cont
 	defer cancel()
 	for {
 		err := fn(ctx)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, errNotAway) {
+			return err
 		}
 		log.Warn("waiting for the database", "error", err)
 		select {
@@ -123,7 +126,13 @@ func openSQLite(path string) (*sqlite, error) {
 	return &sqlite{db: db}, nil
 }
 
-func (s *sqlite) ping(ctx context.Context) error { return s.db.PingContext(ctx) }
+// ping opens the file, which does not get better by waiting.
+func (s *sqlite) ping(ctx context.Context) error {
+	if err := s.db.PingContext(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errNotAway, err)
+	}
+	return nil
+}
 
 func (s *sqlite) engine(mail resume.Mail, step resume.Step, cfg resume.Config) (*resume.Engine, error) {
 	var err error
