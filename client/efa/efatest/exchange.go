@@ -145,6 +145,9 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, f Fault, a answer
 		panic(http.ErrAbortHandler)
 	}
 	s.pause(r, f.SlowBody)
+	if r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the client has gone: in memory too it gets no more
+	}
 	s.put(w, a.body[half:])
 }
 

@@ -1,6 +1,8 @@
 package efatest_test
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -49,6 +51,26 @@ func TestFaultsOfRequests(t *testing.T) {
 				require.Equal(t, 202, api.send("k", hello).status, "the fault has passed")
 				require.Len(t, srv.Messages(""), 1)
 			})
+		}
+	}
+}
+
+// Who does not wait for the second half of a body does not get it.
+func TestSlowBodyAndAnImpatientClient(t *testing.T) {
+	t.Parallel()
+	for _, memory := range []bool{true, false} {
+		srv := efatest.NewServer(t, efatest.Config{InMemory: memory})
+		srv.Fault(efatest.Fault{SlowBody: time.Minute, When: efatest.When{Always: true}})
+		for range 50 {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL()+"/projects/prj_test/events", nil)
+			require.NoError(t, err)
+			if resp, err := srv.Client().Do(r); err == nil {
+				_, err = io.ReadAll(resp.Body)
+				require.Error(t, err)
+				require.NoError(t, resp.Body.Close())
+			}
+			cancel()
 		}
 	}
 }
