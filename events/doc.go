@@ -25,8 +25,9 @@
 //   - Positions that expired are reported with what is gone ([Loss]); the sweep
 //     goes on with what remains.
 //   - A source that does not move on ends in a [NoProgressError], never in a loop.
-//   - Old mail is not answered: [FromNow] marks history, which only
-//     [Sweeper.SweepFrom] hands over.
+//   - No sweep hands old mail over: [FromNow] marks history, which only
+//     [Sweeper.SweepFrom] brings. A webhook has no number to tell by: one that
+//     the provider repeats is taken, whenever its event happened.
 //
 // # What is not
 //

@@ -10,7 +10,20 @@
 //
 // Make an engine with [NewPostgres] or [NewSQLite], give its Route to a
 // dedupe.Inbox as the handler and its Wake as AfterCommit, start workflows with
-// Start in a transaction of yours, and keep Run going in at least one process.
+// Start in a transaction of yours, and keep Run going in at least one process:
+//
+//	engine, err := resume.NewPostgres(pool, mail, step, resume.Config{Inboxes: inboxes})
+//	inbox, err := dedupe.NewPostgres(pool, dedupe.Config{Stream: mail.Stream(), AfterCommit: engine.Wake}, engine.Route)
+//	err = engine.Migrate(ctx)  // dedupe's tables too; SQLite: NewSQLite has done it
+//	sweeper, err := events.NewSweeper(mail.Source(), inbox, events.SweeperConfig{Start: events.FromNow})
+//	go inbox.Run(ctx)
+//	go sweeper.Run(ctx)
+//	<-sweeper.Attached()       // or a reply to what is sent may count as history
+//	go engine.Run(ctx)
+//	id, err := engine.Start(ctx, nil, resume.Start{…})
+//
+// The package's example does so against a fake provider, and examples/resume is
+// a whole service.
 //
 // # What is promised
 //

@@ -42,9 +42,10 @@ type Config struct {
 	//
 	// It decides what the sender does next. Email for Agents gives a delivery up
 	// at any 4xx except 408, 409, 425 and 429, and tries again after a 5xx; Svix
-	// and Goshen Email try again after both. Choose 500 or 503 while secrets are being changed
-	// and a wrong one must not cost deliveries. No other status is taken: a 2xx
-	// would confirm a forgery, and 410 asks a sender to disable the endpoint.
+	// and Goshen Email try again after both. Choose 500 or 503 while secrets are
+	// being changed and a wrong one must not cost deliveries. No other status is
+	// taken: a 2xx would confirm a forgery, and 410 asks a sender to disable the
+	// endpoint.
 	FailStatus int
 
 	// Now is the clock for tolerance and Until. time.Now.
