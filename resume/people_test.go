@@ -98,6 +98,8 @@ func TestBindIsHeldThenRuns(t *testing.T) {
 		require.Empty(t, r.queue())
 		r.rest()
 		require.Empty(t, r.runs(), "held, so that undo is real")
+		held := r.workflow("w2")
+		require.Equal(t, "a worker, from "+held.Due.UTC().Format(time.RFC3339), held.WaitingFor())
 		r.jump(11 * time.Minute)
 		r.rest()
 		run := r.last(1)

@@ -106,6 +106,10 @@ func (w Workflow) WaitingFor() string {
 		return "approval of its mail at the provider"
 	case w.Status == StatusNeedsReview:
 		return "a person: " + w.Error
+	case w.Status == StatusRunning:
+		return "its step"
+	case w.Due.After(w.Updated): // a bind is held, or the step failed
+		return "a worker, from " + w.Due.UTC().Format(time.RFC3339)
 	}
 	return "a worker"
 }
