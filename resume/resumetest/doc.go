@@ -2,8 +2,8 @@
 //
 // # One step
 //
-// [Run] calls a step once, with inputs and state of your choice and no
-// database, and returns what it decided:
+// [Run] calls a step once, with inputs and state of your choice, and returns
+// what it decided. It makes the database it needs:
 //
 //	d := resumetest.Run(t, step, resumetest.Call{Inputs: []resume.Input{resumetest.Reply("100 EUR")}})
 //	require.True(t, d.Done)
