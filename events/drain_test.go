@@ -1,11 +1,14 @@
 package events_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/events"
 )
 
@@ -57,6 +60,63 @@ func TestDrainSettlesAgainAfterACrash(t *testing.T) {
 	require.Equal(t, events.Result{Fresh: 1, Duplicate: 2}, report.Result)
 	require.Equal(t, map[string]int{"a": 1, "b": 1, "c": 1}, inbox.handed)
 	require.Empty(t, box.unread)
+}
+
+// A mailbox that a provider will not let be settled.
+type leaver struct {
+	*mailbox
+	refused string
+	left    []string
+}
+
+func (l *leaver) Settle(ctx context.Context, evs []events.Event) error {
+	others := slices.DeleteFunc(slices.Clone(evs), func(ev events.Event) bool { return ev.ID == l.refused })
+	err := l.mailbox.Settle(ctx, others)
+	if err == nil && len(others) < len(evs) {
+		err = &client.Error{Op: "label", Status: 400, Class: client.ClassRequest}
+	}
+	return err
+}
+
+func (l *leaver) LeaveOut(evs []events.Event) {
+	for _, ev := range evs {
+		l.left = append(l.left, ev.ID)
+	}
+	l.unread = slices.DeleteFunc(l.unread, func(id string) bool { return id == l.refused })
+}
+
+func TestDrainGoesOnWithoutWhatCannotBeSettled(t *testing.T) {
+	t.Parallel()
+	box, inbox, _ := setupMailbox(t, events.FromBeginning, "a", "b", "c")
+	source := &leaver{mailbox: box, refused: "b"}
+	s, err := events.NewSweeper(source, inbox, events.SweeperConfig{Start: events.FromBeginning})
+	require.NoError(t, err)
+	report, err := s.Sweep(t.Context())
+	require.NoError(t, err)
+	require.True(t, report.Head)
+	require.Equal(t, []string{"a", "b", "c"}, inbox.order)
+	require.Equal(t, []string{"a", "c"}, box.settled)
+	require.Equal(t, []string{"a", "b"}, source.left, "the batch in which it was")
+
+	box.fail, box.unread = errors.New("no network"), []string{"d"}
+	_, err = s.Sweep(t.Context())
+	require.ErrorIs(t, err, box.fail)
+}
+
+// History that cannot be settled would be shown again as if it were new.
+func TestDrainFromNowDoesNotGoOnWithoutSettling(t *testing.T) {
+	t.Parallel()
+	box, inbox, _ := setupMailbox(t, events.FromNow, "a", "b")
+	source := &leaver{mailbox: box, refused: "b"}
+	s, err := events.NewSweeper(source, inbox, events.SweeperConfig{Start: events.FromNow})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = s.Sweep(t.Context())
+		require.Error(t, err)
+	}
+	require.Empty(t, source.left)
+	require.False(t, inbox.pos.Known)
+	require.Equal(t, events.TroubleRequest, s.Health().Trouble)
 }
 
 func TestDrainNoProgressWhenSettlingHasNoEffect(t *testing.T) {

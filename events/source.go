@@ -76,3 +76,12 @@ type Source interface {
 type Settler interface {
 	Settle(ctx context.Context, events []Event) error
 }
+
+// Leaver is a [Settler] whose provider may refuse to settle an event for good:
+// Settle then fails with [client.ClassRequest]. LeaveOut is called after that,
+// and from then on pages do not show those events, for as long as the Leaver
+// likes. Without it one such event would keep a sweep from its end.
+type Leaver interface {
+	Settler
+	LeaveOut(events []Event)
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/replywake/replywake/client"
 )
 
 // sweep is one sweep.
@@ -140,13 +142,25 @@ func (w *sweep) commit(ctx context.Context, events []Event) error {
 }
 
 func (w *sweep) committed(ctx context.Context, events []Event) error {
-	if err := w.settle(ctx, events); err != nil {
+	if err := w.settle(ctx, events); err != nil && !w.leaveOut(ctx, events, err) {
 		return err
 	}
 	if w.report.Commits%reachedEvery == 0 && w.report.Through > w.settled {
 		return w.reached(ctx, false)
 	}
 	return nil
+}
+
+// leaveOut goes on without settling events whose settling is refused: they are
+// committed. History is not, and must not be shown later as if it were new.
+func (w *sweep) leaveOut(ctx context.Context, events []Event, err error) bool {
+	leaver, ok := w.source.(Leaver)
+	if !ok || client.ClassOf(err) != client.ClassRequest {
+		return false
+	}
+	w.log.LogAttrs(ctx, slog.LevelWarn, "events are taken and cannot be settled: they are left out from now on", slog.Any("error", err))
+	leaver.LeaveOut(events)
+	return true
 }
 
 // reached records how far the sweep came. At the head that is everything that

@@ -14,19 +14,20 @@ import (
 
 // Source is the pull door: it shows what is received and unread in the
 // client's inboxes until that is settled. It is an [events.Source] without
-// sequences, and an [events.Settler].
+// sequences, and an [events.Leaver].
 //
 // It never follows a page's token. Settling takes messages out of the list that
 // the token counts, so the next page would begin too late and pass over
 // messages; the first page is read again until it is empty.
 type Source struct {
-	client *Client
-	turn   atomic.Uint64 // counts pages: where the next one begins
+	client  *Client
+	turn    atomic.Uint64 // counts pages: where the next one begins
+	leftOut leftOut
 }
 
 var (
-	_ events.Source  = (*Source)(nil)
-	_ events.Settler = (*Source)(nil)
+	_ events.Source = (*Source)(nil)
+	_ events.Leaver = (*Source)(nil)
 )
 
 // Source is the pull door of the client's inboxes. Its key needs the scopes
@@ -92,7 +93,7 @@ func (s *Source) page(ctx context.Context, inbox string) (events.Page, error) {
 	}
 	page := events.Page{More: fields.Text("nextPageToken") != "", Date: answer.Date}
 	for _, row := range slices.Backward(rows) {
-		if err := appendRow(&page, answer, row); err != nil {
+		if err := s.appendRow(&page, answer, row); err != nil {
 			return events.Page{}, err
 		}
 	}
@@ -101,7 +102,7 @@ func (s *Source) page(ctx context.Context, inbox string) (events.Page, error) {
 
 // appendRow takes only what was asked for: a list that disregards its labels
 // would show mail that was sent as mail that came.
-func appendRow(page *events.Page, answer client.Answer, row loose.Value) error {
+func (s *Source) appendRow(page *events.Page, answer client.Answer, row loose.Value) error {
 	m, err := decodeMessage(answer, row.Object())
 	switch {
 	case err != nil:
@@ -111,7 +112,9 @@ func appendRow(page *events.Page, answer client.Answer, row loose.Value) error {
 	case !slices.Contains(m.Labels, LabelReceived) || !slices.Contains(m.Labels, LabelUnread):
 		return answer.Bad("a message without the labels asked for")
 	}
-	page.Events = append(page.Events, eventOf(m, row))
+	if ev := eventOf(m, row); !s.leftOut.has(ev.ID) {
+		page.Events = append(page.Events, ev)
+	}
 	return nil
 }
 
@@ -119,7 +122,9 @@ const settlers = 8 // requests at a time
 
 // Settle takes the label unread away from the events' messages and adds
 // [Config.Handled]. A message that is gone is settled. After an error the
-// others are settled nonetheless; the same again changes nothing.
+// others are settled nonetheless; the same again changes nothing. The error is
+// of class [client.ClassRequest] if Goshen will not change those messages'
+// labels and nothing else went wrong: see [Source.LeaveOut].
 func (s *Source) Settle(ctx context.Context, list []events.Event) error {
 	errs := make([]error, len(list))
 	free := make(chan struct{}, settlers)
@@ -132,6 +137,14 @@ func (s *Source) Settle(ctx context.Context, list []events.Event) error {
 		})
 	}
 	work.Wait()
+	for i, ev := range list {
+		if isRefused(errs[i]) {
+			s.leftOut.refused(ev.ID)
+		}
+	}
+	if others := slices.DeleteFunc(slices.Clone(errs), isRefused); errors.Join(others...) != nil {
+		return errors.Join(others...)
+	}
 	return errors.Join(errs...)
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -203,6 +205,44 @@ func TestSettle(t *testing.T) {
 	require.NoError(t, source.Settle(t.Context(), page.Events))
 	assert.Equal(t, []string{"received", "seen-by-agent"}, srv.Labels(agent, bad.MessageID))
 	assert.Empty(t, drain(t, source))
+}
+
+// A message whose labels Goshen will not change is left out for an hour, and
+// no other with it.
+func TestWhatCannotBeSettledIsLeftOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv, c := setup(t, goshentest.Config{InMemory: true})
+		source := c.Source()
+		bad := srv.Inbound(goshentest.Mail{From: "a@example.com"})
+		good := srv.Inbound(goshentest.Mail{From: "a@example.com"})
+		srv.Fault(goshentest.Fault{Op: goshentest.OpLabelMessage, Status: 400, When: goshentest.When{Always: true}, Match: func(r *http.Request) bool {
+			return r.PathValue("message") == bad.MessageID
+		}})
+		shown := func() (ids []string) {
+			page, err := source.Page(t.Context(), 0)
+			require.NoError(t, err)
+			for _, ev := range page.Events {
+				ids = append(ids, ev.Message)
+			}
+			return ids
+		}
+		page, err := source.Page(t.Context(), 0)
+		require.NoError(t, err)
+		srv.Fault(goshentest.Fault{Op: goshentest.OpLabelMessage, Status: 503})
+		assert.Equal(t, client.ClassService, client.ClassOf(source.Settle(t.Context(), page.Events)), "the other may be settled later")
+		assert.Equal(t, client.ClassRequest, client.ClassOf(source.Settle(t.Context(), page.Events)))
+		assert.Equal(t, []string{"received", "handled"}, srv.Labels(agent, good.MessageID))
+		assert.Equal(t, []string{bad.MessageID}, shown(), "nobody said that it is committed")
+
+		source.LeaveOut(page.Events)
+		assert.Empty(t, shown())
+		srv.Label(agent, good.MessageID, []string{"unread"}, nil)
+		assert.Equal(t, []string{good.MessageID}, shown())
+		require.NoError(t, source.Settle(t.Context(), page.Events[1:]))
+		time.Sleep(time.Hour)
+		assert.Equal(t, []string{bad.MessageID}, shown())
+	})
 }
 
 // A person who marks a message as unread again must not keep a sweep busy.

@@ -94,6 +94,25 @@ func TestGoshenBothDoors(t *testing.T) {
 	require.NotContains(t, p.log.String(), "@example.com")
 }
 
+// One message whose labels Goshen will not change stops no sweep.
+func TestGoshenMailThatCannotBeLabelled(t *testing.T) {
+	t.Parallel()
+	srv := newGoshen(t)
+	p := newGoshenProcess(t, srv, sqliteIn(t), "GOSHEN_WEBHOOK_SECRET=").startReady()
+	bad := srv.Inbound(goshentest.Mail{From: "who@example.com", MessageID: "<..>", Text: "?"}).MessageID
+	srv.Fault(goshentest.Fault{Op: goshentest.OpLabelMessage, Status: 400, When: goshentest.When{Always: true}, Match: func(r *http.Request) bool {
+		return r.PathValue("message") == bad
+	}})
+	p.until("before a person", func() bool { return len(p.unmatched()) == 1 })
+	answerOnGoshen(srv)
+	require.Equal(t, 201, p.ask("POST", "/workflows", askGoshen("w1", "ann@example.com", srv), nil))
+	p.until("done", func() bool { return p.workflow("w1").Status == "done" })
+	require.Equal(t, 200, p.status("/readyz"))
+	require.Contains(t, p.log.String(), "events are taken and cannot be settled")
+	require.Equal(t, bad, p.unmatched()[0].MessageID)
+	srv.Check(t)
+}
+
 // Two inboxes, no webhook, labels of one's own.
 func TestGoshenSweepAlone(t *testing.T) {
 	t.Parallel()
