@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,6 +61,19 @@ func TestDrainSettlesAgainAfterACrash(t *testing.T) {
 	require.Equal(t, events.Result{Fresh: 1, Duplicate: 2}, report.Result)
 	require.Equal(t, map[string]int{"a": 1, "b": 1, "c": 1}, inbox.handed)
 	require.Empty(t, box.unread)
+}
+
+// No index takes a name of any length; the provider knows it by no other.
+func TestDrainShortensNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1025)
+	box, inbox, s := setupMailbox(t, events.FromBeginning, long, long+"y", long[1:])
+	_, err := s.Sweep(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{long, long + "y", long[1:]}, box.settled)
+	require.Len(t, inbox.handed, 3)
+	require.Equal(t, long[1:], inbox.order[2])
+	require.Regexp(t, "^sha256:[0-9a-f]{64}$", inbox.order[0])
 }
 
 // A mailbox that a provider will not let be settled.

@@ -133,7 +133,7 @@ func TestHandlerTakesWhatItDoesNotKnow(t *testing.T) {
 	v, err := verify.New(verify.Config{Secrets: []verify.Secret{secret}})
 	require.NoError(t, err)
 	h, err := events.NewHandler(v, func(del verify.Delivery, _ []byte) (events.Event, error) {
-		return events.Event{ID: del.ID, Message: "a\x00b\xff"}, nil
+		return events.Event{ID: del.ID, Message: "a\x00b\xff", Thread: strings.Repeat("t", 1025), Inbox: strings.Repeat("i", 1024)}, nil
 	}, wrapped, events.HandlerConfig{})
 	require.NoError(t, err)
 	body := `{"id":"evt_9","type":"x.y","api_version":"2099-01-01","new":[{}]}`
@@ -147,6 +147,8 @@ func TestHandlerTakesWhatItDoesNotKnow(t *testing.T) {
 	require.Equal(t, events.KindUnknown, got.Kind)
 	require.Equal(t, body, string(got.Data.Bytes()), "kept raw")
 	require.Equal(t, "a\uFFFDb\uFFFD", got.Message, "what no store keeps is replaced")
+	require.Len(t, got.Thread, len("sha256:")+64, "and what no index takes")
+	require.Len(t, got.Inbox, 1024)
 }
 
 type spy struct {
