@@ -48,6 +48,25 @@ func TestRebindAgainstWorker(t *testing.T) {
 	})
 }
 
+// A person gives the thread of a finished workflow to another while one sweep
+// brings mail for both.
+func TestThreadMovesAgainstSweep(t *testing.T) {
+	t.Parallel()
+	explore(t, scenario{
+		Name: "thread-moves-against-sweep", Step: waits,
+		Setup: do(ask("w1"), func(w *world) error { return w.Engine().Cancel(w.Context(), "w1", "ann") },
+			reply("w1", "100 EUR"), settle, ask("w2"), func(w *world) error {
+				for _, send := range w.Provider().Sends() {
+					w.Inbound(efatest.Mail{From: supplier, Thread: send.ThreadID, Text: "more"})
+				}
+				return nil
+			}),
+		Actors: []actor{{"ann", func(w *world) error {
+			return w.Engine().Bind(w.Context(), received(w, 0), "w2", "ann")
+		}}, {"sweeper", sweep}},
+	})
+}
+
 // A signal comes as the workflow ends: it is an input or refused.
 func TestSignalAgainstDone(t *testing.T) {
 	t.Parallel()
