@@ -145,8 +145,7 @@ func TestDoorsKnowsInboxesByTheirFloor(t *testing.T) {
 	})
 }
 
-// Many webhooks of an inbox that the key does not see must not hide one that
-// sweeps passed by.
+// Many webhooks that have just come must not hide one that sweeps passed by.
 func TestDoorsIsBounded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
