@@ -13,6 +13,9 @@ import (
 
 const scope = "github.com/replywake/replywake/dedupe"
 
+// seconds are the buckets that the messaging conventions give for durations.
+var seconds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+
 // telemetry reports under the names of OpenTelemetry's messaging conventions.
 // No attribute holds an ID, an address or a text.
 type telemetry struct {
@@ -27,7 +30,7 @@ func newTelemetry(cfg Config) (telemetry, error) {
 	consumed, err := meter.Int64Counter("messaging.client.consumed.messages",
 		metric.WithUnit("{message}"), metric.WithDescription("Events delivered by a door, by what became of them."))
 	duration, err2 := meter.Float64Histogram("messaging.process.duration",
-		metric.WithUnit("s"), metric.WithDescription("Duration of a commit, handler included."))
+		metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(seconds...), metric.WithDescription("Duration of a commit, handler included."))
 	return telemetry{
 		tracer: cfg.TracerProvider.Tracer(scope), consumed: consumed, duration: duration,
 		stream: attribute.String("messaging.destination.name", cfg.Stream.Name),

@@ -22,10 +22,10 @@ type timed struct {
 
 func (m timed) Messages(ctx context.Context, inbox, thread string) iter.Seq2[client.Message, error] {
 	return func(yield func(client.Message, error) bool) {
-		all := m.srv.Messages("")
+		all, begin := m.srv.Messages(""), time.Now()
 		for msg, err := range m.Mail.Messages(ctx, inbox, thread) {
 			i := slices.IndexFunc(all, func(a efatest.Message) bool { return a.ID == msg.ID })
-			msg.At = time.Unix(1_700_000_000+int64(i), 0)
+			msg.At = begin.Add(time.Duration(i) * time.Second)
 			if !yield(msg, err) {
 				return
 			}

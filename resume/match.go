@@ -173,7 +173,7 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 		l.review(m, reasonFor(found), liveIDs(found))
 		return ignore(err, errOpenLong)
 	}
-	return l.decide(ctx, m, found)
+	return l.decide(ctx, m, msg, found)
 }
 
 // reasonFor says why a person must choose.
@@ -203,7 +203,7 @@ func (e *Engine) settledNow(ctx context.Context, m *mailRow) error {
 }
 
 // decide binds the one candidate, or asks a person.
-func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) error {
+func (l *ledger) decide(ctx context.Context, m *mailRow, msg client.Message, found []*workflowRow) error {
 	ids := liveIDs(found)
 	switch {
 	case len(found) != 1:
@@ -214,7 +214,7 @@ func (l *ledger) decide(ctx context.Context, m *mailRow, found []*workflowRow) e
 		return nil
 	}
 	w := found[0]
-	began, err := l.began(ctx, w, m.arrived)
+	began, err := l.began(ctx, w, written(m, msg))
 	if err != nil {
 		return err
 	}
@@ -246,6 +246,18 @@ func (l *ledger) settled(ctx context.Context, m *mailRow) error {
 		return errOpenLong
 	}
 	return errOpen
+}
+
+// clocksDiffer is how far the provider's clock may be behind the database's.
+const clocksDiffer = time.Minute
+
+// written is when a message was there at the latest: when it arrived here or,
+// if its webhook came again and again, when the provider says.
+func written(m *mailRow, msg client.Message) time.Time {
+	if at := msg.At.Add(clocksDiffer); !msg.At.IsZero() && at.Before(m.arrived) {
+		return at
+	}
+	return m.arrived
 }
 
 // began says whether the workflow's first send was under way at t.

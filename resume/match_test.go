@@ -2,11 +2,13 @@ package resume_test
 
 import (
 	"context"
+	"iter"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/resume"
 )
@@ -212,4 +214,51 @@ func TestSubjectAndOtherInboxMatchNothing(t *testing.T) {
 			require.Empty(t, it.Candidates)
 		}
 	})
+}
+
+// dated is mail of a provider that says of what came in how long ago that was.
+type dated struct {
+	resume.Mail
+	ago time.Duration
+}
+
+func (d dated) Messages(ctx context.Context, inbox, thread string) iter.Seq2[client.Message, error] {
+	return func(yield func(client.Message, error) bool) {
+		for m, err := range d.Mail.Messages(ctx, inbox, thread) {
+			if !m.Outbound {
+				m.At = time.Now().Add(-d.ago)
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// A webhook from before the program began comes again: its mail was there
+// before the question that it would answer.
+func TestOldMailIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ago     time.Duration
+		queued  int
+		running int
+	}{
+		"an hour old":           {time.Hour, 1, 0},
+		"by another clock only": {30 * time.Second, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, _ opener) {
+				r := bareRig(t, storeOf(t), listens)
+				r.wrap = func(m resume.Mail) resume.Mail { return dated{m, c.ago} }
+				r.open(resume.Config{})
+				r.ask("w1", supplier)
+				r.srv.Inbound(efatest.Mail{From: supplier, Text: "on a thread of its own"})
+				r.rest()
+				require.Len(t, r.queue(), c.queued)
+				require.Len(t, r.runs(), c.running)
+			})
+		})
+	}
 }

@@ -15,6 +15,9 @@ import (
 
 const scope = "github.com/replywake/replywake/resume"
 
+// seconds are the buckets that the messaging conventions give for durations.
+var seconds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+
 // telemetry reports under the names of OpenTelemetry's messaging conventions.
 // No attribute holds an ID, an address or a text.
 type telemetry struct {
@@ -30,7 +33,7 @@ func newTelemetry(cfg Config) (telemetry, error) {
 	sent, err1 := m.Int64Counter("messaging.client.sent.messages",
 		metric.WithUnit("{message}"), metric.WithDescription("Attempts to send, by what came of them."))
 	took, err2 := m.Float64Histogram("messaging.process.duration",
-		metric.WithUnit("s"), metric.WithDescription("Duration of a workflow's run, loading and commit included."))
+		metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(seconds...), metric.WithDescription("Duration of a workflow's run, loading and commit included."))
 	placed, err3 := m.Int64Counter("replywake.mail.matched",
 		metric.WithUnit("{message}"), metric.WithDescription("Looks of the matcher at mail that no key could place."))
 	return telemetry{

@@ -323,5 +323,7 @@ func head(w http.ResponseWriter, contentType string) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	head(w, "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
+	encode := json.NewEncoder(w)
+	encode.SetEscapeHTML(false) // an ID is to be copied, and no browser takes JSON for a page
+	_ = encode.Encode(v)
 }
