@@ -59,6 +59,30 @@ func TestTheDatabaseGoesAwayInTheMiddle(t *testing.T) {
 	require.Equal(t, 6, n)
 }
 
+// A process that stands still within its commit, frozen or in a handler that
+// disregards its context, keeps its events from others no longer than a commit
+// may take.
+func TestAProcessThatStandsStillKeepsNothing(t *testing.T) {
+	t.Parallel()
+	s := postgres(t)
+	g := newGate()
+	frozen := s.inbox(dedupe.Config{CommitTimeout: time.Second}, g.handler)
+	other := s.inbox(dedupe.Config{LockTimeout: 100 * time.Millisecond}, nil)
+	position(t, frozen)
+	wait := pushAll(t.Context(), frozen, pushed(1))
+	<-g.entered
+	require.Eventually(t, func() bool {
+		_, err := other.Push(t.Context(), pushed(1))
+		return err == nil
+	}, 20*time.Second, 50*time.Millisecond)
+	take(t, other, page(1, 2))
+	close(g.open)
+	results, errs := wait()
+	require.NoError(t, errs[0])
+	require.Equal(t, events.Result{Duplicate: 1}, results[0])
+	require.Equal(t, ids(1, 2), s.effects())
+}
+
 // A pool in front of which a pooler stands keeps no statement; and one without
 // the tables says what to do.
 func TestPoolerAndMissingTables(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -123,7 +124,7 @@ func (d *DB) once(ctx context.Context, fn func(Tx) error) error {
 	if err := at(ctx, "begin"); err != nil {
 		return err
 	}
-	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginQuery(ctx)})
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -138,6 +139,23 @@ func (d *DB) once(ctx context.Context, fn func(Tx) error) error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return at(ctx, "after commit")
+}
+
+const (
+	idleFor     = time.Minute    // where the work has no deadline
+	longestIdle = 24 * time.Hour // far below the setting's largest value
+)
+
+// beginQuery begins a transaction that the server ends, and with it the locks,
+// if this process stands still in it for longer than its work may take: frozen,
+// cut off, or in a handler that disregards its context.
+func beginQuery(ctx context.Context) string {
+	idle := idleFor
+	if deadline, ok := ctx.Deadline(); ok {
+		idle = min(max(time.Until(deadline), 0)+time.Second, longestIdle)
+	}
+	return "begin isolation level read committed; set local idle_in_transaction_session_timeout = " +
+		strconv.FormatInt(idle.Milliseconds(), 10)
 }
 
 func (d *DB) onceSQLite(ctx context.Context, fn func(Tx) error) error {
