@@ -45,7 +45,7 @@ func (in *Inbox) Push(ctx context.Context, ev events.Event) (res events.Result, 
 	if ctx.Err() != nil {
 		return res, wrap("push", context.Cause(ctx))
 	}
-	ev.Stream = in.name()
+	ev.Stream, ev.ID = in.name(), sqldb.Text(ev.ID)
 	p := &pushed{event: ev, link: trace.LinkFromContext(ctx), hook: sqldb.HookOf(ctx), answer: make(chan answer, 1)}
 	start, ok := in.queue.add(p)
 	if !ok {

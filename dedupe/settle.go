@@ -102,7 +102,7 @@ func (in *Inbox) distinct(evs []events.Event) ([]events.Event, error) {
 		if ev.ID == "" {
 			return nil, errNoID
 		}
-		if !known[ev.ID] {
+		if ev.ID = sqldb.Text(ev.ID); !known[ev.ID] {
 			known[ev.ID] = true
 			ev.Stream = in.name()
 			list = append(list, ev)

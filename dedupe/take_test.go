@@ -295,3 +295,19 @@ func TestTwoProcessesTakeTheSamePageAtOnce(t *testing.T) {
 		require.Equal(t, span(1, 50), s.effects())
 	})
 }
+
+// An ID that no store takes as it is names its event nevertheless.
+func TestAnIDThatIsNoText(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		in := s.inbox(dedupe.Config{}, nil)
+		ev := event(1)
+		ev.ID, ev.Inbox = "a\x00\xff", "\x00"
+		require.Equal(t, events.Result{Fresh: 1}, take(t, in, events.Batch{Events: []events.Event{ev}}))
+		ev.Sequence = 0
+		require.Equal(t, events.Result{Duplicate: 1}, mustPush(t, in, ev))
+		ev.ID = "b\x00"
+		require.Equal(t, events.Result{Fresh: 1}, mustPush(t, in, ev))
+		require.Equal(t, []string{"a\uFFFD\uFFFD", "b\uFFFD"}, s.effects())
+	})
+}

@@ -305,3 +305,42 @@ func TestQuotaSettlesNothing(t *testing.T) {
 		require.Len(t, r.srv.Sends(), 1)
 	})
 }
+
+// A step's error and a person's reason may quote mail. What no text of
+// Postgres may hold is replaced, and stands in the way of nothing.
+func TestTextsThatNoStoreTakes(t *testing.T) {
+	t.Parallel()
+	const bad, kept = "a\x00b\xff", "a\uFFFDb\uFFFD"
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		r := open(nil, resume.Config{Attempts: 1})
+		for id, step := range map[string]resume.Step{
+			"fails": func(context.Context, *resume.Run) (resume.Next, error) { return resume.Next{}, errors.New(bad) },
+			"asks":  func(context.Context, *resume.Run) (resume.Next, error) { return resume.Review(bad), nil },
+		} {
+			r.do(step)
+			r.start(resume.Start{ID: id, Kind: bad, Counterparty: supplier})
+			r.rest()
+			w := r.workflow(id)
+			require.Equal(t, resume.StatusNeedsReview, w.Status)
+			require.Equal(t, kept, w.Error)
+			require.Equal(t, kept, w.Kind)
+		}
+		in := r.srv.Inbound(efatest.Mail{From: supplier, Text: "?"})
+		r.rest()
+		for _, unknown := range []string{bad, "\x00"} {
+			_, err := r.eng.Workflow(ctx, unknown)
+			require.ErrorIs(t, err, resume.ErrNotFound)
+			require.ErrorIs(t, r.eng.Cancel(ctx, unknown, bad), resume.ErrNotFound)
+			require.ErrorIs(t, r.eng.Bind(ctx, unknown, "fails", bad), resume.ErrNotFound)
+			require.ErrorIs(t, r.eng.Bind(ctx, in.EventID, unknown, bad), resume.ErrNotFound)
+			require.ErrorIs(t, r.signal(unknown, "s", ""), resume.ErrNotFound)
+		}
+		require.NoError(t, r.eng.Dismiss(ctx, in.EventID, bad, bad))
+		require.Equal(t, []string{"dismissed by " + kept + ": " + kept}, decisions(t, r, in.EventID))
+		require.ErrorIs(t, r.signal("asks", "\xff", bad), resume.Err)
+		require.ErrorIs(t, r.tryStart(resume.Start{ID: "\xff", Counterparty: supplier}), resume.Err)
+		require.NoError(t, r.signal("asks", "s", bad))
+		require.NoError(t, r.eng.Cancel(ctx, "asks", bad))
+	})
+}

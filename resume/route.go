@@ -46,6 +46,9 @@ func (e *Engine) used(fresh []events.Event) ([]events.Event, error) {
 		if !e.cfg.owns(ev.Inbox) && (ev.Kind != events.KindApproval || ev.Inbox != "") {
 			continue
 		}
+		for _, name := range []*string{&ev.ID, &ev.Inbox, &ev.Thread, &ev.Message, &ev.Approval} {
+			*name = sqldb.Text(*name)
+		}
 		switch ev.Kind {
 		case events.KindReceived, events.KindQueued, events.KindDelivery, events.KindBounce, events.KindComplaint:
 			out = append(out, ev)

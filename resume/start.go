@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/events"
@@ -63,6 +64,9 @@ func (s Start) check(e *Engine) (counterparty string, saved []byte, err error) {
 }
 
 func visible(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
 	for _, r := range s {
 		if r <= ' ' || r == 0x7f {
 			return false

@@ -31,13 +31,15 @@ func noise(n int) string {
 	return string(b)
 }
 
-// push makes the deliveries and then lets a workflow be done, by webhook and
+// hostile makes the deliveries and then lets a workflow be done, by webhook and
 // sweep as ever.
 func (p *process) hostile(secret verify.Secret, list []delivery, workflow request) {
 	p.t.Helper()
 	for _, d := range list {
 		require.Equal(p.t, d.status, p.pushSigned(secret, d.id, time.Now(), d.body), d.what)
 	}
+	require.Equal(p.t, 404, p.ask("GET", "/workflows/%00", nil, nil))
+	require.Equal(p.t, 404, p.ask("POST", "/unmatched/%00%ff/bind", map[string]string{"workflow_id": "w\x00"}, nil))
 	require.Equal(p.t, 201, p.ask("POST", "/workflows", workflow, nil))
 	p.until("done", func() bool { return p.workflow(workflow.ID).Status == "done" })
 	require.Equal(p.t, 200, p.status("/readyz"))

@@ -25,13 +25,14 @@ func IsTransient(err error) bool {
 func IsLockTimeout(err error) bool { return code(err) == "55P03" }
 
 // IsUnavailable says whether the database cannot be reached, is starting or
-// stopping, or has cut the connection: nothing is wrong with the work.
+// stopping, or has cut the connection, also because this process stood still in
+// a transaction: nothing is wrong with the work.
 func IsUnavailable(err error) bool {
 	if err == nil {
 		return false
 	}
 	if c := code(err); c != "" {
-		return strings.HasPrefix(c, "08") || strings.HasPrefix(c, "57P") || strings.HasPrefix(c, "53")
+		return strings.HasPrefix(c, "08") || strings.HasPrefix(c, "57P") || strings.HasPrefix(c, "53") || c == "25P03"
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true

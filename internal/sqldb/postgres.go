@@ -84,6 +84,10 @@ func (t pgTx) args(args []any) []any {
 	}
 	for _, a := range args {
 		switch v := a.(type) {
+		case string:
+			a = Text(v)
+		case []string:
+			a = texts(v)
 		case time.Time:
 			if v.IsZero() {
 				a = nil

@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"time"
 )
@@ -50,7 +51,10 @@ func appendValue(b []byte, v any) []byte {
 	case time.Duration:
 		return strconv.AppendInt(b, v.Microseconds(), 10)
 	}
-	other, _ := json.Marshal(v) // a string or an integer by another name always marshals
+	if text := reflect.ValueOf(v); text.Kind() == reflect.String { // by another name
+		return appendText(b, text.String())
+	}
+	other, _ := json.Marshal(v) // an integer by another name always marshals
 	return append(b, other...)
 }
 
@@ -58,7 +62,7 @@ func appendValue(b []byte, v any) []byte {
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(s)
+			quoted, _ := json.Marshal(Text(s))
 			return append(b, quoted...)
 		}
 	}

@@ -61,8 +61,10 @@ func liteArgs(args []any) []any {
 			a = micros(v)
 		case time.Duration:
 			a = v.Microseconds()
+		case string:
+			a = Text(v)
 		case []string:
-			a = list(v)
+			a = list(texts(v))
 		case []int64:
 			a = list(v)
 		case Rows:
