@@ -67,7 +67,7 @@ func (t *totals) String() string {
 // bounded is what a test run has time for; REPLYWAKE_EXPLORE=long takes all.
 func bounded(t *testing.T) resumetest.Options {
 	t.Helper()
-	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 8, Runs: 16, Random: 2, Done: total.add}
+	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 12, Runs: 10, Random: 2, Done: total.add}
 	switch {
 	case os.Getenv("RESUMETEST_MUTANT") != "": // there is something to be found
 		o.Stride, o.Runs, o.Random, o.NoSQLite = 1, 400, 20, raceEnabled
