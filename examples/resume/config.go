@@ -222,12 +222,12 @@ func canWriteBeside(path string) bool {
 
 // sqliteFile looks at a file's first bytes. An empty one is a database too.
 func (e *env) sqliteFile(name, path string) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // whoever sets it may name any file
 	if err != nil {
 		e.fault(name, "%q cannot be written to", path)
 		return
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	begin := make([]byte, len(sqliteBegins))
 	if n, _ := io.ReadFull(f, begin); n > 0 && string(begin) != sqliteBegins {
 		e.fault(name, "%q is not a SQLite database", path)
