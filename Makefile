@@ -9,9 +9,10 @@ TESTDB := bin/testdb
 PKG ?= ./...
 TESTFLAGS ?=
 FUZZTIME ?= 30s
-# Runs thousands of engines: ten times slower under the race detector, which
-# the engine's own tests have. From its own folder, so that it prints its sums.
-EXPLORER := github.com/replywake/replywake/resume/resumetest
+# They run thousands of processes: ten times slower under the race detector, which
+# the packages' own tests have. From their own folders, so that they print sums.
+EXPLORERS := resume/resumetest client/efa/e2e
+MODULE := github.com/replywake/replywake
 BENCH ?= .
 
 .PHONY: help
@@ -23,13 +24,13 @@ test: $(TESTDB) ## Everything: gofmt, go vet, every test with the race detector 
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w is needed on:" $$unformatted; exit 1; fi
 	go vet ./...
 	@internal/testdb/install.sh
-	$(TESTDB) -- sh -c 'go list $(PKG) | grep -v -x $(EXPLORER) | xargs -r go test -race -timeout 20m $(TESTFLAGS)'
-	if go list $(PKG) | grep -q -x $(EXPLORER); then cd resume/resumetest && ../../$(TESTDB) -- go test -timeout 20m $(TESTFLAGS); fi
+	$(TESTDB) -- sh -c 'go list $(PKG) | grep -v -x $(EXPLORERS:%=-e $(MODULE)/%) | xargs -r go test -race -timeout 20m $(TESTFLAGS)'
+	for dir in $(EXPLORERS); do if go list $(PKG) | grep -q -x $(MODULE)/$$dir; then (cd $$dir && $(CURDIR)/$(TESTDB) -- go test -timeout 20m $(TESTFLAGS)); fi; done
 
 .PHONY: explore
-explore: $(TESTDB) ## The crash and interleaving explorer, as far as it goes: every crash point, every mutant
+explore: $(TESTDB) ## The crash and interleaving explorers, as far as they go: every crash point, every mutant
 	@internal/testdb/install.sh
-	REPLYWAKE_EXPLORE=long $(TESTDB) -- go test -timeout 3h -v $(EXPLORER)
+	REPLYWAKE_EXPLORE=long $(TESTDB) -- go test -timeout 3h -v $(EXPLORERS:%=$(MODULE)/%)
 
 .PHONY: test-docker
 test-docker: $(TESTDB) ## The same tests on a Postgres that dockertest starts; needs a Docker engine (PKG)

@@ -42,7 +42,7 @@ var life = []act{
 		return w.expire(came[1].Sequence)
 	}, sweepOnce},
 	{"retry", func(w *world) error {
-		w.recover()
+		w.heal()
 		return w.pass(time.Minute)
 	}, maintain},
 }
@@ -118,7 +118,7 @@ func live(ctx context.Context, s *store, at point, m mode) (l lived, err error) 
 			return l, fmt.Errorf("%s: %w", a.name, err)
 		}
 	}
-	w.recover()
+	w.heal()
 	p.hook = nil // it lives on
 	if err := p.rest(); err != nil {
 		return l, err

@@ -179,7 +179,7 @@ func (p *process) judge() (v verdict, err error) {
 // end brings a test's world to rest and judges it.
 func (p *process) end(t *testing.T) {
 	t.Helper()
-	p.recover()
+	p.heal()
 	require.NoError(t, p.rest())
 	require.NoError(t, p.pass(lookBack+every))
 	report, err := p.sweep()

@@ -170,8 +170,8 @@ func (w *world) fail(ids ...string) {
 	}
 }
 
-// recover makes it fail on none any more.
-func (w *world) recover() {
+// heal makes it fail on none any more.
+func (w *world) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.fails)
