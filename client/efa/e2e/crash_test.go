@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -71,8 +72,12 @@ func (c *campaign) run(t *testing.T, stores []*store) {
 	}
 	workers.Wait()
 	total.ended(stores[0].name, c)
-	t.Logf("%s at %d of %d points: %d events, %d lost, %d handled twice",
-		c.mode, c.done, len(c.points), c.sum.events, c.sum.lost, c.sum.twice)
+	some := ""
+	if c.stride > 1 {
+		some = fmt.Sprintf(" (one of %d; REPLYWAKE_EXPLORE=long takes all)", c.stride)
+	}
+	t.Logf("%s: %s at %d of %d points%s: %d events, %d lost, %d handled twice",
+		stores[0].name, c.mode, c.done, len(c.points), some, c.sum.events, c.sum.lost, c.sum.twice)
 }
 
 func (c *campaign) take() (p point, some bool) {

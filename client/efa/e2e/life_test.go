@@ -213,7 +213,7 @@ func (w *world) performStalled(first, second *process, e *ending, a act) error {
 	if !e.reached {
 		return fmt.Errorf("%w: %w", errNotReached, err)
 	}
-	return errors.Join(e.stallErr, second.promised())
+	return errors.Join(e.stallErr, second.promised(), sweepOnce(second))
 }
 
 var errNotReached = errors.New("the point was not reached")

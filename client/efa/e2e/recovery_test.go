@@ -89,8 +89,9 @@ func recoverFrom(t *testing.T, outage, between, every time.Duration) {
 	t.Logf("no webhook for %s, a sweep every %s: %d events, each handled once, %d deliveries given up; greatest latency %s (at most %s), of late sequences %s (at most %s)",
 		outage, every, m.events, m.givenUp, m.prompt, every, m.late, every+lookBack)
 	require.Positive(t, m.events)
-	require.LessOrEqual(t, m.prompt, every)
-	require.LessOrEqual(t, m.late, every+lookBack)
+	const slack = time.Second // a database that is busy is waited for in this time, too
+	require.LessOrEqual(t, m.prompt, every+slack)
+	require.LessOrEqual(t, m.late, every+lookBack+slack)
 	require.Zero(t, m.otherwise, "with webhooks there is no waiting")
 }
 
