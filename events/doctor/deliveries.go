@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -119,12 +120,18 @@ func (e *examination) deliveries() {
 }
 
 func (e *examination) unlisted() {
-	if client.ClassOf(e.listErr) == client.ClassCredential {
+	refusal, answered := errors.AsType[*client.Error](e.listErr)
+	switch {
+	case client.ClassOf(e.listErr) != client.ClassCredential:
+	case answered && refusal.Status == http.StatusUnauthorized:
+		e.find(Note, ListingRefused, "The provider refuses the key, so what became of deliveries is not known: check the key.")
+		return
+	default:
 		e.find(Note, ListingRefused, "The key may not list deliveries: give it the scope for that (webhooks:read at Email for Agents).")
 		return
 	}
 	text := ""
-	if refusal, ok := errors.AsType[*client.Error](e.listErr); ok && refusal.Status > 0 {
+	if answered && refusal.Status > 0 {
 		text = fmt.Sprintf(" (HTTP %d)", refusal.Status)
 	}
 	e.find(Note, ProviderUnavailable, "The provider did not list its deliveries%s: ask again later.", text)

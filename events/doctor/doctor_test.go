@@ -210,6 +210,7 @@ func TestFindingsOfDeliveries(t *testing.T) {
 		"disabled":    {&lister{endpoints: []doctor.Endpoint{{ID: "whk_1", Disabled: true}}}, []string{"warning endpoint_disabled"}, "whk_1"},
 		"no endpoint": {&lister{}, []string{"warning no_endpoint"}, "register one"},
 		"refused":     {&lister{err: &client.Error{Op: "list", Status: 403, Class: client.ClassCredential}}, []string{"note listing_refused"}, "webhooks:read"},
+		"no key":      {&lister{err: &client.Error{Op: "list", Status: 401, Class: client.ClassCredential}}, []string{"note listing_refused"}, "check the key"},
 		"away":        {&lister{err: &client.Error{Op: "list", Status: 502, Class: client.ClassService}}, []string{"note provider_unavailable"}, "(HTTP 502)"},
 		"out of time": {&lister{err: context.DeadlineExceeded}, []string{"note provider_unavailable"}, "ask again later"},
 	} {
