@@ -33,7 +33,7 @@ const (
 // end at 1,000.
 func (in *Inbox) Doors(ctx context.Context) (doctor.Doors, error) {
 	d, err := in.doors(ctx)
-	return d, wrap("look at the doors", notMigrated(err))
+	return d, wrap("look at the doors", err)
 }
 
 func (in *Inbox) doors(ctx context.Context) (doctor.Doors, error) {
@@ -134,5 +134,5 @@ func (in *Inbox) Known(ctx context.Context, ids []string) (map[string]bool, erro
 		swept[id] = met
 		return err
 	})
-	return swept, wrap("look for events", notMigrated(err))
+	return swept, wrap("look for events", err)
 }

@@ -3,12 +3,8 @@ package dedupe
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
@@ -28,7 +24,7 @@ func (in *Inbox) open(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return notMigrated(err)
+		return err
 	}
 	if changed {
 		in.log.LogAttrs(ctx, slog.LevelWarn,
@@ -74,20 +70,4 @@ func (in *Inbox) compare(known events.Stream) error {
 		}
 	}
 	return nil
-}
-
-// notMigrated names an error that comes of a table that is not there.
-func notMigrated(err error) error {
-	if isMissing(err) {
-		return fmt.Errorf("%w: %w", ErrNotMigrated, err)
-	}
-	return err
-}
-
-// isMissing says whether a table is not there.
-func isMissing(err error) bool {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code == "42P01" || e.Code == "3F000"
-	}
-	return err != nil && strings.Contains(err.Error(), "no such table")
 }

@@ -85,6 +85,7 @@ func newInbox(db *sqldb.DB, cfg Config, handler func(context.Context, sqldb.Tx, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	db.Old = ErrNotMigrated
 	return &Inbox{
 		cfg: cfg, db: db, st: render(db.Dialect), handler: handler, tel: tel,
 		log:   cfg.Logger.With(slog.String("stream", cfg.Stream.Name)),

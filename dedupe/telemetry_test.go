@@ -6,6 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/replywake/replywake/dedupe"
 )
@@ -35,5 +38,32 @@ func TestEveryDeliveryIsCountedOnce(t *testing.T) {
 		require.Equal(t, map[string]int64{
 			"mail pull fresh": 3, "mail pull parked": 1, "mail push duplicate": 1, "mail push fresh": 1,
 		}, counts)
+	})
+}
+
+// The commit of pushed events is a trace of its own, linked to the request of
+// each: no single one is its parent.
+func TestACommitIsLinkedToItsRequests(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		recorder := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+		in := s.inbox(dedupe.Config{TracerProvider: provider}, nil)
+		requests := map[trace.SpanID]bool{}
+		for n := 1; n <= 2; n++ {
+			ctx, request := provider.Tracer("http").Start(t.Context(), "POST /hooks")
+			_, err := in.Push(ctx, pushed(n))
+			require.NoError(t, err)
+			requests[request.SpanContext().SpanID()] = true
+		}
+		for _, span := range recorder.Ended() {
+			require.Equal(t, "process mail", span.Name())
+			require.False(t, span.Parent().IsValid())
+			for _, link := range span.Links() {
+				require.True(t, requests[link.SpanContext.SpanID()])
+				delete(requests, link.SpanContext.SpanID())
+			}
+		}
+		require.Empty(t, requests, "each request has its link")
 	})
 }

@@ -92,6 +92,7 @@ func newEngine(db *sqldb.DB, mail Mail, step Step, cfg Config) (*Engine, error) 
 	if err != nil {
 		return nil, err
 	}
+	db.Old = ErrSchema
 	e := &Engine{
 		db: db, st: newStatements(db.Dialect), mail: mail, step: step, cfg: cfg, own: map[string]map[string]bool{}, log: cfg.Logger,
 		stream: mail.Stream().Name, owner: rand.Text(), bells: newBells(), reads: quota{most: readsAMinute},

@@ -42,7 +42,7 @@ func (s Start) check(e *Engine) (counterparty string, saved []byte, err error) {
 		faults = append(faults, fmt.Errorf("%w: ID: want at most %d visible characters", Err, maxID))
 	}
 	if !e.cfg.owns(s.Inbox) {
-		faults = append(faults, ErrInbox)
+		faults = append(faults, fmt.Errorf("%w: %q", ErrInbox, s.Inbox))
 	}
 	counterparty, cerr := client.NormalizeAddress(s.Counterparty)
 	if cerr != nil {

@@ -104,7 +104,9 @@ func (e *Engine) observe() (stop func()) {
 		metric.WithUnit("{message}"), metric.WithDescription("Mail that a person must place."))
 	age, err3 := m.Float64ObservableGauge("replywake.queue.age",
 		metric.WithUnit("s"), metric.WithDescription("Age of the oldest mail that a person must place."))
-	reading, err4 := m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+	review, err4 := m.Int64ObservableGauge("replywake.workflows.review",
+		metric.WithUnit("{workflow}"), metric.WithDescription("Workflows that wait for a person."))
+	reading, err5 := m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		b, err := e.Backlog(ctx)
@@ -115,9 +117,10 @@ func (e *Engine) observe() (stop func()) {
 		o.ObserveFloat64(due, b.Lag.Seconds(), with)
 		o.ObserveInt64(open, b.Queue, with)
 		o.ObserveFloat64(age, b.QueueAge.Seconds(), with)
+		o.ObserveInt64(review, b.NeedsReview, with)
 		return nil
-	}, due, open, age)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	}, due, open, age, review)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		e.log.Warn("the backlog is not measured", "error", err)
 		return func() {}
 	}

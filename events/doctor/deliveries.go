@@ -172,15 +172,16 @@ func (t Tally) level() Level {
 
 // text is what became of the events.
 func (t Tally) text() string {
-	parts := []string{fmt.Sprintf("the cursor recovered %d", t.BySweep)}
+	var parts []string
 	for _, p := range []struct {
 		n      int
 		format string
 	}{
+		{t.BySweep, "the cursor recovered %d"},
 		{t.ByPush, "another webhook brought %d"},
 		{t.Waiting, "%d come with the next sweep"},
 		{t.Missing, "%d are missing (tests, or of inboxes that the key does not see; else sweep from an earlier cursor)"},
-		{t.Untold, "of %d nothing can be told"},
+		{t.Untold, "what became of %d is not known"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf(p.format, p.n))

@@ -16,6 +16,9 @@ import (
 // DB runs transactions. It is safe for concurrent use.
 type DB struct {
 	Dialect
+	// Old is wrapped around the error of a table or column that is not there,
+	// which a migration would have made.
+	Old    error
 	pool   *pgxpool.Pool
 	lite   *sql.DB
 	writer chan struct{} // SQLite has one writer; waiting here beats waiting in BUSY
@@ -209,16 +212,16 @@ func rollback(ctx context.Context, fn func(context.Context) error) {
 // committed when it runs.
 func (d *DB) Read() Tx {
 	if d.lite != nil {
-		return liteTx{q: d.lite}
+		return liteTx{q: d.lite, old: d.Old}
 	}
-	return pgTx{q: d.pool, pooler: d.pooler}
+	return pgTx{q: d.pool, pooler: d.pooler, old: d.Old}
 }
 
 // FromPgx wraps a pgx transaction.
-func (d *DB) FromPgx(tx pgx.Tx) Tx { return pgTx{q: tx, native: tx, pooler: d.pooler} }
+func (d *DB) FromPgx(tx pgx.Tx) Tx { return pgTx{q: tx, native: tx, pooler: d.pooler, old: d.Old} }
 
 // FromSQL wraps a database/sql transaction.
-func (d *DB) FromSQL(tx *sql.Tx) Tx { return liteTx{q: tx, native: tx} }
+func (d *DB) FromSQL(tx *sql.Tx) Tx { return liteTx{q: tx, native: tx, old: d.Old} }
 
 // Hook is called at every statement and commit boundary of a context that
 // carries it; an error stops the work there, as a crash would. Tests use it.

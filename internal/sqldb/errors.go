@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -43,6 +44,23 @@ func IsUnavailable(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
 		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
+}
+
+// orOld wraps old around the error of a table or column that is not there.
+func orOld(err, old error) error {
+	if err == nil || old == nil {
+		return err
+	}
+	switch code(err) {
+	case "42P01", "42703", "3F000": // undefined table, column, schema
+	case "":
+		if s := err.Error(); !strings.Contains(s, "no such table") && !strings.Contains(s, "no such column") {
+			return err
+		}
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %w", old, err)
 }
 
 func code(err error) string {

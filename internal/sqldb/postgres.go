@@ -19,6 +19,7 @@ type pgTx struct {
 	q      pgQuerier
 	native pgx.Tx
 	pooler bool
+	old    error
 }
 
 func (t pgTx) Native() any { return t.native }
@@ -28,7 +29,7 @@ func (t pgTx) Exec(ctx context.Context, query string, args ...any) (int64, error
 		return 0, err
 	}
 	tag, err := t.q.Exec(ctx, query, t.args(args)...)
-	return tag.RowsAffected(), err
+	return tag.RowsAffected(), orOld(err, t.old)
 }
 
 func (t pgTx) Query(ctx context.Context, query string, args []any, row func(Scan) error) error {
@@ -36,10 +37,10 @@ func (t pgTx) Query(ctx context.Context, query string, args []any, row func(Scan
 		return err
 	}
 	rows, err := t.q.Query(ctx, query, t.args(args)...)
-	if err != nil {
-		return err
+	if err == nil {
+		err = read(rows, row)
 	}
-	return read(rows, row)
+	return orOld(err, t.old)
 }
 
 func read(rows pgx.Rows, row func(Scan) error) error {
@@ -71,7 +72,7 @@ func (t pgTx) Together(ctx context.Context, statements ...Statement) (err error)
 			err = read(rows, s.Row)
 		}
 		if err != nil {
-			return err
+			return orOld(err, t.old)
 		}
 	}
 	return nil

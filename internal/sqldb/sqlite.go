@@ -16,6 +16,7 @@ type liteQuerier interface {
 type liteTx struct {
 	q      liteQuerier
 	native *sql.Tx
+	old    error
 }
 
 func (t liteTx) Native() any { return t.native }
@@ -26,7 +27,7 @@ func (t liteTx) Exec(ctx context.Context, query string, args ...any) (int64, err
 	}
 	res, err := t.q.ExecContext(ctx, query, liteArgs(args)...)
 	if err != nil {
-		return 0, err
+		return 0, orOld(err, t.old)
 	}
 	return res.RowsAffected()
 }
@@ -37,7 +38,7 @@ func (t liteTx) Query(ctx context.Context, query string, args []any, row func(Sc
 	}
 	rows, err := t.q.QueryContext(ctx, query, liteArgs(args)...)
 	if err != nil {
-		return err
+		return orOld(err, t.old)
 	}
 	defer func() { _ = rows.Close() }()
 	scan := func(dst ...any) error { return rows.Scan(nullable(dst, liteTime)...) }
