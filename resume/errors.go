@@ -25,7 +25,6 @@ var (
 	errOutrun     = fmt.Errorf("%w: an input came while the deadline's run was working", Err)
 	errNotMine    = fmt.Errorf("%w: the row changed meanwhile", Err)
 	errOpen       = fmt.Errorf("%w: a send begun before the mail has no outcome yet", Err)
-	errOpenLong   = fmt.Errorf("%w: a send begun before the mail has had no outcome for an hour", Err)
 	errUnreadable = fmt.Errorf("%w: the message cannot be read yet", Err)
 )
 

@@ -15,8 +15,9 @@ import (
 
 const (
 	matchers = 8 // at once in a process
-	// outcomeWait is how long mail waits for sends of its inbox, begun before
-	// it, whose outcome would tell its thread.
+	// outcomeWait is how long a stranger's mail waits for sends of its inbox,
+	// begun before it, whose outcome would tell its thread. What is about mail of
+	// ours waits until they have one.
 	outcomeWait = time.Hour
 )
 
@@ -78,7 +79,7 @@ func (e *Engine) matchReceived(ctx context.Context, m *mailRow) error {
 	if err != nil || placed {
 		return err
 	}
-	if err := e.settledNow(ctx, m); err != nil && !errors.Is(err, errOpenLong) {
+	if err := e.settledNow(ctx, m); err != nil && !(errors.Is(err, errOpen) && e.age(ctx, m) > outcomeWait) {
 		return err
 	}
 	if wait := e.reads.ask(m.inbox, time.Now()); wait > 0 {
@@ -169,9 +170,13 @@ func (l *ledger) matchSender(ctx context.Context, m *mailRow, msg client.Message
 	if err := l.stillUnplaced(ctx, m); err != nil {
 		return err
 	}
-	if err := l.settled(ctx, m); err != nil { // too long: a person may know
+	err := l.settled(ctx, m)
+	if errors.Is(err, errOpen) && l.now.Sub(m.arrived) > outcomeWait { // a person may know
 		l.review(m, reasonFor(found), liveIDs(found))
-		return ignore(err, errOpenLong)
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	return l.decide(ctx, m, msg, found)
 }
@@ -236,16 +241,13 @@ func (l *ledger) decide(ctx context.Context, m *mailRow, msg client.Message, fou
 
 // settled is errOpen while a send of the inbox that began before m arrived has
 // no outcome yet: its thread may be m's. Once none is open none can become so,
-// since other sends begin after m. After an hour it is errOpenLong.
+// since other sends begin after m.
 func (l *ledger) settled(ctx context.Context, m *mailRow) error {
 	n, err := l.count(ctx, l.e.st.SendOpen, l.e.cfg.Name, m.inbox, m.arrived)
-	switch {
-	case err != nil || n == 0:
-		return err
-	case l.now.Sub(m.arrived) > outcomeWait:
-		return errOpenLong
+	if err == nil && n > 0 {
+		err = errOpen
 	}
-	return errOpen
+	return err
 }
 
 // clocksDiffer is how far the provider's clock may be behind the database's.

@@ -44,17 +44,21 @@ func (e *Engine) matchAbout(ctx context.Context, m *mailRow) error {
 	})
 }
 
-// unknown settles an event about nothing of ours, once no send is open, held or
-// without a message ID that it could be about, or after an hour.
+// unknown settles an event about nothing of ours, once no send is without
+// outcome that it could be about, and for an hour none held or without a message
+// ID. A send that then turns out to be it finds the row: see noteAbout.
 func (l *ledger) unknown(ctx context.Context, m *mailRow) error {
-	n, err := l.count(ctx, l.e.st.SendDoubt, l.e.cfg.Name, m.inbox, m.arrived, -outcomeWait)
+	if err := l.settled(ctx, m); err != nil {
+		return err
+	}
+	n, err := l.count(ctx, l.e.st.SendDoubt, l.e.cfg.Name, m.inbox)
 	if err != nil {
 		return err
 	}
 	if n > 0 && l.now.Sub(m.arrived) <= outcomeWait {
 		return errOpen
 	}
-	l.settle(m, "not_ours")
+	l.settle(m, reasonNotOurs)
 	return nil
 }
 
@@ -90,11 +94,11 @@ func (e *Engine) matchQueued(ctx context.Context, m *mailRow) error {
 		return err
 	}
 	if sent == nil {
-		if err := ignore(e.settledNow(ctx, m), errOpenLong); err != nil {
+		if err := e.settledNow(ctx, m); err != nil {
 			return err
 		}
 		if fit, err = look.fits(ctx, m); err != nil {
-			return err
+			return e.unreadable(ctx, m, err)
 		}
 		settled = len(fit) == 0
 	}
@@ -149,13 +153,13 @@ func (l *ledger) confirm(ctx context.Context, m *mailRow, fit []*sendRow, notOur
 	}
 	switch {
 	case notOurs: // the held ones were compared
-		if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
+		if err := l.settled(ctx, m); err != nil {
 			return err
 		}
-		l.settle(m, "not_ours")
+		l.settle(m, reasonNotOurs)
 		return nil
 	case len(fit) > 1:
-		if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
+		if err := l.settled(ctx, m); err != nil {
 			return err
 		}
 		l.review(m, ReasonSeveralCandidates, ids)
@@ -166,7 +170,7 @@ func (l *ledger) confirm(ctx context.Context, m *mailRow, fit []*sendRow, notOur
 		return nil
 	}
 	if fit[0].state == sendHeld {
-		if err := ignore(l.settled(ctx, m), errOpenLong); err != nil {
+		if err := l.settled(ctx, m); err != nil {
 			return err
 		}
 		l.settle(m, "noted")

@@ -299,21 +299,22 @@ func (l *ledger) applied(ctx context.Context, m *mailRow, k known) error {
 		l.snapshot(m)
 		l.record(w, "delivery", string(m.delivery)+" "+m.message)
 	}
-	if m.place != placeInput {
-		return nil
+	if m.place == placeInput {
+		w.state = w.arrive(1, l.now)
+		l.record(w, "input", string(m.kind)+" "+m.eventID+" by "+m.matchedBy)
 	}
-	w.state = w.arrive(1, l.now)
-	l.record(w, "input", string(m.kind)+" "+m.eventID+" by "+m.matchedBy)
 	if s := k.approvals[m.approval]; m.kind == events.KindApproval && s != nil && s.state == sendHeld {
 		return l.refuse(ctx, w, s, "a person refused it")
 	}
 	return nil
 }
 
-// refuse settles a send that will not happen; the input that tells the step
-// has arrived.
+// refuse settles a send that will not happen; the input that tells the step,
+// if that still runs, has arrived.
 func (l *ledger) refuse(ctx context.Context, w *workflowRow, s *sendRow, why string) error {
-	w.state = w.refused(s.step, l.now)
+	if w.live(s.run) {
+		w.state = w.refused(s.step, l.now)
+	}
 	l.record(w, "refused", why)
 	return l.settleSend(ctx, s, sendFailed, client.Outcome{Approval: s.approval}, why)
 }

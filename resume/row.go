@@ -51,6 +51,9 @@ const (
 	placeSettled  = "settled"
 )
 
+// reasonNotOurs settles what is about no send of ours that we know.
+const reasonNotOurs = "not_ours"
+
 // mailRow is a row of mail.
 type mailRow struct {
 	id                     int64

@@ -193,7 +193,8 @@ func (l *ledger) acceptSend(ctx context.Context, s *sendRow, out client.Outcome)
 	return l.noteAbout(ctx, s.inbox, out.Message)
 }
 
-// noteAbout places what came about a message before we knew it was ours.
+// noteAbout places what came about a message before we knew it was ours, also
+// what was settled as not ours by then.
 func (l *ledger) noteAbout(ctx context.Context, inbox, message string) error {
 	if message == "" {
 		return nil
@@ -211,19 +212,22 @@ func (l *ledger) noteAbout(ctx context.Context, inbox, message string) error {
 			l.settle(m, "noted")
 			continue
 		}
-		l.placeAbout(m, sent)
-		if m.place != placeUnplaced {
-			m.due = l.now
-		}
-		l.mail = append(l.mail, m)
-		if err := l.applied(ctx, m, known{}); err != nil {
+		if err := l.placeAgain(ctx, m, sent); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holdSend: a person at the provider must approve it.
+// placeAgain places what came about a send before we knew the send.
+func (l *ledger) placeAgain(ctx context.Context, m *mailRow, s *sendRow) error {
+	m.place, m.reason, m.due = placeUnplaced, "", l.now
+	l.placeAbout(m, s)
+	l.mail = append(l.mail, m)
+	return l.applied(ctx, m, known{approvals: map[string]*sendRow{s.approval: s}})
+}
+
+// holdSend: a person at the provider must approve it, or has refused already.
 func (l *ledger) holdSend(ctx context.Context, s *sendRow, out client.Outcome) error {
 	w, open, err := l.lockSend(ctx, s, "")
 	if err != nil || open == nil || open.state == sendHeld {
@@ -235,6 +239,16 @@ func (l *ledger) holdSend(ctx context.Context, s *sendRow, out client.Outcome) e
 	if w.run == s.run {
 		l.record(w, "held", out.Approval)
 		w.state = w.held(s.step)
+	}
+	open.state, open.approval = sendHeld, out.Approval
+	rows, err := rowsOf(ctx, l.tx, scanMail, l.e.st.MailApproval, l.e.cfg.Name, out.Approval)
+	if err != nil {
+		return err
+	}
+	for _, m := range rows {
+		if err := l.placeAgain(ctx, m, open); err != nil {
+			return err
+		}
 	}
 	return nil
 }

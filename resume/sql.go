@@ -68,6 +68,7 @@ type statements struct {
 	MailAlong    string
 	MailInputs   string
 	MailAbout    string
+	MailApproval string
 
 	SendInsert    string
 	SendClaim     string
@@ -223,8 +224,10 @@ func newStatements(d sqldb.Dialect) statements {
 			and m.alias_of is null and m.decision = '' and m.id < $2 order by m.id desc limit $3`,
 		MailInputs: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.place = 'input'
 			order by m.consumed_by is null, m.consumed_by, m.position, m.id`,
-		MailAbout: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.inbox = $2 and m.message = $3 and m.place = 'unplaced'
-			and m.kind <> 'received' order by m.id {lock}`,
+		MailAbout: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.inbox = $2 and m.message = $3 and m.message <> ''
+			and m.kind <> 'received' and (m.place = 'unplaced' or m.reason = 'not_ours') order by m.id {lock}`,
+		MailApproval: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.approval = $2 and m.approval <> ''
+			and m.kind = 'approval' and (m.place = 'unplaced' or m.reason = 'not_ours') order by m.id {lock}`,
 
 		SendInsert: `insert into {s}sends (engine, workflow, run, step, key, inbox, reply_to, body, hash, counterparty, recipients, subject, answering, state, due, created_at)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'planned', {now}, {now})`,
@@ -250,8 +253,8 @@ func newStatements(d sqldb.Dialect) statements {
 		SendsHeld:  `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'held' order by o.workflow, o.step`,
 		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'planned'
 			and o.first_attempt is not null and o.first_attempt <= $3`,
-		SendDoubt: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and (o.state = 'held'
-			or o.state = 'planned' and o.first_attempt <= $3 or o.state = 'accepted' and o.message = '' and o.created_at > {after $4})`,
+		SendDoubt: `select (select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'held')
+			+ (select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'accepted' and o.message = '')`,
 		SendBegan: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3
 			and o.first_attempt is not null and o.first_attempt <= $4`,
 		SendRecent: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.answering and o.created_at > {after $4}`,

@@ -94,7 +94,8 @@ create index {i}mail_pending on {s}mail (engine, workflow) where place = 'input'
 create index {i}mail_inputs on {s}mail (engine, workflow, id) where place = 'input';
 create index {i}mail_review on {s}mail (engine, arrived_at) where place = 'review';
 create index {i}mail_settled on {s}mail (engine, id) where place = 'settled' and kind = 'received' and alias_of is null and decision = '';
-create index {i}mail_about on {s}mail (engine, inbox, message) where place = 'unplaced' and message <> '';
+create index {i}mail_about on {s}mail (engine, inbox, message) where message <> '' and kind <> 'received' and (place = 'unplaced' or reason = 'not_ours');
+create index {i}mail_approval on {s}mail (engine, approval) where approval <> '' and kind = 'approval' and (place = 'unplaced' or reason = 'not_ours');
 
 -- Mail to send: written with the step that plans it, driven to an outcome.
 create table {s}sends (
