@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/replywake/replywake/events"
@@ -43,7 +44,7 @@ func (e *Engine) Cancel(ctx context.Context, workflow, by string) error {
 			if m.kind == events.KindReceived {
 				l.review(m, ReasonLateReply, []string{w.id})
 			} else {
-				l.settle(m, "canceled")
+				l.settle(m, reasonCanceled)
 			}
 			w.Consumed++
 		}
@@ -57,7 +58,10 @@ func (e *Engine) Cancel(ctx context.Context, workflow, by string) error {
 }
 
 // Reopen lets a finished workflow wait again, without a deadline; bind a late
-// reply to it to make it run. One that is not over is [ErrNotOver].
+// reply to it to make it run. It runs at once if a cancel took inputs from it
+// that are no mail, or if its last mail never left, which it is told as an
+// [InputSendError]. If nobody knows whether that left, it goes before a person.
+// One that is not over is [ErrNotOver].
 func (e *Engine) Reopen(ctx context.Context, workflow, by string) error {
 	w, err := e.Workflow(ctx, workflow)
 	if err != nil {
@@ -76,29 +80,57 @@ func (e *Engine) Reopen(ctx context.Context, workflow, by string) error {
 		case !row.Status.Terminal():
 			return ErrNotOver
 		}
-		open, err := l.openSend(ctx, row)
+		last, err := oneOf(ctx, l.tx, scanSend, e.st.SendLock, e.cfg.Name, row.id, row.run, row.Step)
 		if err != nil {
 			return err
 		}
-		row.state = row.reopen(l.now, open)
+		if err := l.restore(ctx, row, last); err != nil {
+			return err
+		}
+		row.state = row.reopen(l.now, last.waits())
+		if last != nil && last.state == sendUnknown {
+			row.state = row.review(last.failure)
+		}
 		l.record(row, "reopened", "by "+by)
 		return nil
 	})
 }
 
-// openSend is the status of a workflow whose last step's send has no outcome
-// yet; empty if it has one.
-func (l *ledger) openSend(ctx context.Context, w *workflowRow) (Status, error) {
-	s, err := oneOf(ctx, l.tx, scanSend, l.e.st.SendLock, l.e.cfg.Name, w.id, w.run, w.Step)
-	switch {
-	case err != nil || s == nil:
-		return "", err
-	case s.state == sendPlanned:
-		return StatusSending, nil
-	case s.state == sendHeld:
-		return StatusAwaitingApproval, nil
+// restore gives a workflow back what its cancel took from it, and tells it that
+// its last mail never left, if it was not told.
+func (l *ledger) restore(ctx context.Context, w *workflowRow, last *sendRow) error {
+	rows, err := rowsOf(ctx, l.tx, scanMail, l.e.st.MailCanceled, l.e.cfg.Name, w.id, w.run)
+	if err != nil {
+		return err
 	}
-	return "", nil
+	for _, m := range rows {
+		why := ""
+		if m.kind == kindSendError {
+			if last == nil || m.eventID != last.failureID() {
+				continue // of an earlier mail
+			}
+			why = last.failure
+		}
+		l.input(m, w, m.matchedBy, l.now)
+		m.reason = why
+	}
+	if last == nil || last.state != sendFailed && last.state != sendDropped {
+		return nil
+	}
+	return l.tellFailure(ctx, w, last, cmp.Or(last.failure, "canceled before it left"))
+}
+
+// waits is the status of a workflow whose last send has no outcome yet; empty
+// if it has one.
+func (s *sendRow) waits() Status {
+	switch {
+	case s == nil:
+	case s.state == sendPlanned:
+		return StatusSending
+	case s.state == sendHeld:
+		return StatusAwaitingApproval
+	}
+	return ""
 }
 
 // change runs fn on a workflow under its lock.

@@ -51,8 +51,11 @@ const (
 	placeSettled  = "settled"
 )
 
-// reasonNotOurs settles what is about no send of ours that we know.
-const reasonNotOurs = "not_ours"
+// Why a row is settled that may be placed again.
+const (
+	reasonNotOurs  = "not_ours" // it is about no send of ours that we know
+	reasonCanceled = "canceled" // a cancel took it from its workflow
+)
 
 // mailRow is a row of mail.
 type mailRow struct {
@@ -130,13 +133,14 @@ type sendRow struct {
 	approval       string
 	version        int64
 	delivery       client.Delivery
+	failure        string // why it failed, or waits
 	created        time.Time
 }
 
 func scanSend(scan sqldb.Scan, s *sendRow) error {
 	var recipients string
 	if err := scan(&s.workflow, &s.run, &s.step, &s.key, &s.inbox, &s.replyTo, &s.body, &s.hash, &recipients, &s.subject, &s.state, &s.attempts, &s.stalls,
-		&s.firstAttempt, &s.message, &s.thread, &s.approval, &s.version, &s.delivery, &s.created); err != nil {
+		&s.firstAttempt, &s.message, &s.thread, &s.approval, &s.version, &s.delivery, &s.failure, &s.created); err != nil {
 		return err
 	}
 	return json.Unmarshal([]byte(recipients), &s.recipients)

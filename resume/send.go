@@ -68,14 +68,14 @@ func (e *Engine) settle(ctx context.Context, s *sendRow, out client.Outcome, err
 	_ = e.seen(err)
 	switch {
 	case errors.Is(err, client.ErrConflict):
-		return e.inTx(ctx, func(l *ledger) error { return l.doubtSend(ctx, s, sendFailed, "its key was used with another body") })
+		return e.inTx(ctx, func(l *ledger) error { return l.doubtSend(ctx, s, "its key was used with another body") })
 	case errors.Is(err, client.ErrKeyExpired):
 		return e.inTx(ctx, func(l *ledger) error {
-			return l.doubtSend(ctx, s, sendUnknown, "its outcome is unknown and too old to ask for")
+			return l.doubtSend(ctx, s, "its outcome is unknown and too old to ask for")
 		})
 	case errors.Is(err, client.ErrUncertain) && e.since(ctx, s.firstAttempt) > uncertainFor:
 		return e.inTx(ctx, func(l *ledger) error {
-			return l.doubtSend(ctx, s, sendUnknown, "the provider itself does not know its outcome")
+			return l.doubtSend(ctx, s, "the provider itself does not know its outcome")
 		})
 	case isRefusal(err):
 		err := e.inTx(ctx, func(l *ledger) error { return l.failSend(ctx, s, err) })
@@ -266,8 +266,7 @@ func (l *ledger) failSend(ctx context.Context, s *sendRow, cause error) error {
 	if !w.live(s.run) {
 		return nil
 	}
-	m := &mailRow{kind: kindSendError, eventID: "send:" + s.key, inbox: s.inbox, reason: why}
-	if _, err := l.tell(ctx, w, m, matchedByEngine); err != nil {
+	if err := l.tellFailure(ctx, w, s, why); err != nil {
 		return err
 	}
 	w.state = w.refused(s.step, l.now)
@@ -275,13 +274,22 @@ func (l *ledger) failSend(ctx context.Context, s *sendRow, cause error) error {
 	return nil
 }
 
+// tellFailure tells the step, once, that a send will not happen.
+func (l *ledger) tellFailure(ctx context.Context, w *workflowRow, s *sendRow, why string) error {
+	_, err := l.tell(ctx, w, &mailRow{kind: kindSendError, eventID: s.failureID(), inbox: s.inbox, reason: why}, matchedByEngine)
+	return err
+}
+
+// failureID is the event ID of the input that tells of the send's failure.
+func (s *sendRow) failureID() string { return "send:" + s.key }
+
 // doubtSend puts a send whose outcome nobody can ask for before a person.
-func (l *ledger) doubtSend(ctx context.Context, s *sendRow, to, why string) error {
+func (l *ledger) doubtSend(ctx context.Context, s *sendRow, why string) error {
 	w, open, err := l.lockSend(ctx, s, "")
 	if err != nil || open == nil || open.state == sendHeld || open.attempts != s.attempts {
 		return err
 	}
-	if err := l.settleSend(ctx, s, to, client.Outcome{}, why); err != nil {
+	if err := l.settleSend(ctx, s, sendUnknown, client.Outcome{}, why); err != nil {
 		return err
 	}
 	if w.live(s.run) {

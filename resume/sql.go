@@ -69,6 +69,7 @@ type statements struct {
 	MailInputs   string
 	MailAbout    string
 	MailApproval string
+	MailCanceled string
 
 	SendInsert    string
 	SendClaim     string
@@ -112,7 +113,7 @@ const mailColumns = `m.id, m.stream, m.event_id, m.kind, m.inbox, m.thread, m.me
 	m.decided_by, m.decided_at, m.decision, m.target, m.arrived_at`
 
 const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.body, o.hash, o.recipients, o.subject, o.state, o.attempts, o.stalls, o.first_attempt,
-	o.message, o.thread, o.approval, o.version, o.delivery, o.created_at`
+	o.message, o.thread, o.approval, o.version, o.delivery, o.error, o.created_at`
 
 // justBound is a thread that a person gave to $5 and may take back with mail $6:
 // the run has taken none of its mail, and no other bind stands for it.
@@ -226,6 +227,8 @@ func newStatements(d sqldb.Dialect) statements {
 			order by m.consumed_by is null, m.consumed_by, m.position, m.id`,
 		MailAbout: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.inbox = $2 and m.message = $3 and m.message <> ''
 			and m.kind <> 'received' and (m.place = 'unplaced' or m.reason = 'not_ours') order by m.id {lock}`,
+		MailCanceled: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.place = 'settled'
+			and m.reason = 'canceled' order by m.id {lock}`,
 		MailApproval: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.approval = $2 and m.approval <> ''
 			and m.kind = 'approval' and (m.place = 'unplaced' or m.reason = 'not_ours') order by m.id {lock}`,
 

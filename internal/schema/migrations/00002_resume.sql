@@ -92,6 +92,7 @@ create index {i}mail_unplaced on {s}mail (engine, due) where place = 'unplaced';
 create index {i}mail_thread on {s}mail (engine, stream, inbox, thread) where place in ('unplaced', 'review');
 create index {i}mail_pending on {s}mail (engine, workflow) where place = 'input' and consumed_by is null;
 create index {i}mail_inputs on {s}mail (engine, workflow, id) where place = 'input';
+create index {i}mail_canceled on {s}mail (engine, workflow) where place = 'settled' and reason = 'canceled';
 create index {i}mail_review on {s}mail (engine, arrived_at) where place = 'review';
 create index {i}mail_settled on {s}mail (engine, id) where place = 'settled' and kind = 'received' and alias_of is null and decision = '';
 create index {i}mail_about on {s}mail (engine, inbox, message) where message <> '' and kind <> 'received' and (place = 'unplaced' or reason = 'not_ours');
