@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/internal/sqldb"
 )
 
 // Verdict is what a [Policy] says of a message.
@@ -42,16 +43,34 @@ func CounterpartyOnly(in Input, _ string) Verdict {
 	return Accept
 }
 
-// admit decides on each loaded input, in one order: own echo, delivery notice,
-// loop cap, policy. Verdicts other than accept are stored with the run.
+// toPerson is the verdict that a person must look first.
+func (m *mailRow) toPerson(reason string, w *workflowRow) *mailRow {
+	m.place, m.reason, m.workflow, m.candidates = placeReview, reason, "", []string{w.id}
+	return m
+}
+
+// admit decides on each loaded input, in one order: own echo, loop cap (bounces
+// too: a step that sends again each time is a loop), delivery notice, policy. Verdicts other than accept are stored with the run.
 func (e *Engine) admit(ctx context.Context, w *workflowRow, in []*loaded) (accepted []*loaded, verdicts []*mailRow, err error) {
+	if len(in) == 0 {
+		return nil, nil, nil
+	}
 	looping, err := e.looping(ctx, w)
 	if err != nil {
 		return nil, nil, err
 	}
+	begun, err := e.begun(ctx, w)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, l := range in {
+		l.input.Step = begun.at(written(l.row, l.input.Message))
 		if l.input.Kind != InputReply {
-			accepted = append(accepted, l)
+			if looping && l.input.Kind == InputBounce && l.row.matchedBy != matchedByPerson {
+				verdicts = append(verdicts, l.row.toPerson(ReasonLoop, w))
+			} else {
+				accepted = append(accepted, l)
+			}
 			continue
 		}
 		from, _ := client.NormalizeAddress(l.input.Message.From.Text())
@@ -61,8 +80,7 @@ func (e *Engine) admit(ctx context.Context, w *workflowRow, in []*loaded) (accep
 		case Accept:
 			accepted = append(accepted, l)
 		case ToPerson:
-			l.row.place, l.row.reason, l.row.workflow, l.row.candidates = placeReview, reason, "", []string{w.id}
-			verdicts = append(verdicts, l.row)
+			verdicts = append(verdicts, l.row.toPerson(reason, w))
 		default:
 			l.row.place, l.row.reason = placeSettled, reason
 			verdicts = append(verdicts, l.row)
@@ -75,11 +93,11 @@ func (e *Engine) judge(l *loaded, w *workflowRow, from string, looping bool) (Ve
 	switch {
 	case l.input.Message.Outbound || e.own[w.inbox][from]:
 		return RejectOut, "echo"
+	case looping && l.row.matchedBy != matchedByPerson:
+		return ToPerson, ReasonLoop
 	case isDaemon(from):
 		l.input.Kind, l.input.Suspected, l.input.Delivery = InputBounce, true, client.DeliveryBounced
 		return Accept, ""
-	case looping && l.row.matchedBy != matchedByPerson:
-		return ToPerson, ReasonLoop
 	case l.row.matchedBy == matchedByPerson:
 		return Accept, ""
 	}
@@ -96,6 +114,34 @@ func (e *Engine) looping(ctx context.Context, w *workflowRow) (bool, error) {
 	l := &ledger{e: e, tx: e.db.Read()}
 	n, err := l.count(ctx, e.st.SendRecent, e.cfg.Name, w.id, w.run, -time.Hour)
 	return n >= int64(e.cfg.MaxSendsPerHour), err
+}
+
+// attempts are when a workflow's sends were first attempted.
+type attempts []attempt
+
+type attempt struct {
+	step int64
+	at   time.Time
+}
+
+func (e *Engine) begun(ctx context.Context, w *workflowRow) (all attempts, err error) {
+	var a attempt
+	err = e.db.Read().Query(ctx, e.st.SendsBegun, []any{e.cfg.Name, w.id, w.run}, func(scan sqldb.Scan) error {
+		err := scan(&a.step, &a.at)
+		all = append(all, a)
+		return err
+	})
+	return all, err
+}
+
+// at is the last send that was under way at t, 0 before the first.
+func (all attempts) at(t time.Time) (step int64) {
+	for _, a := range all {
+		if !a.at.After(t) {
+			step = a.step
+		}
+	}
+	return step
 }
 
 func proofOf(matchedBy string, counterparty bool) Proof {

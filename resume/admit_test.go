@@ -146,6 +146,65 @@ func TestLoopCap(t *testing.T) {
 	})
 }
 
+// A robot that only ever says that mail did not arrive is one too, and so is a
+// provider: a step that sends again each time is stopped.
+func TestLoopCapCountsAnswersToBounces(t *testing.T) {
+	t.Parallel()
+	for name, bounce := range map[string]func(r *rig, last efatest.Send){
+		"delivery notice": func(r *rig, last efatest.Send) {
+			r.srv.Inbound(efatest.Mail{From: "mailer-daemon@example.com", ReplyTo: last.MessageID, Text: "undeliverable"})
+		},
+		"event": func(r *rig, last efatest.Send) { r.srv.DeliveryUpdate(last.MessageID, "bounced") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, open opener) {
+				r := open(func(context.Context, *resume.Run) (resume.Next, error) { return question(supplier), nil },
+					resume.Config{MaxSendsPerHour: 3})
+				r.start(resume.Start{ID: "w1", Counterparty: supplier, First: question(supplier)})
+				r.rest()
+				for range 5 {
+					sends := r.srv.Sends()
+					bounce(r, sends[len(sends)-1])
+					r.rest()
+				}
+				require.Len(t, r.srv.Sends(), 4)
+				it, err := r.eng.Queue(t.Context(), "", 0)
+				require.NoError(t, err)
+				require.NotEmpty(t, it)
+				require.Equal(t, resume.ReasonLoop, it[0].Reason)
+				require.Equal(t, "w1", it[0].Candidates[0].Workflow)
+				require.Equal(t, resume.StatusWaiting, r.status("w1"))
+
+				require.NoError(t, r.eng.Bind(t.Context(), it[0].EventID, "w1", "ann"))
+				require.NoError(t, r.eng.RunNow(t.Context(), "w1", "ann"))
+				r.rest()
+				require.Len(t, r.srv.Sends(), 5, "a person may")
+			})
+		})
+	}
+}
+
+// In a loop a person looks, whatever the policy says.
+func TestLoopCapComesBeforeThePolicy(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		asked := 0
+		r := open(func(_ context.Context, run *resume.Run) (resume.Next, error) { return answer(run, "x"), nil },
+			resume.Config{MaxSendsPerHour: 1, Policy: func(resume.Input, string) resume.Verdict {
+				asked++
+				return resume.Accept
+			}})
+		sent := r.ask("w1", supplier)
+		for range 2 {
+			r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: sent.MessageID, Text: "y"})
+			r.rest()
+		}
+		require.Equal(t, resume.ReasonLoop, r.queued().Reason)
+		require.Equal(t, 1, asked)
+	})
+}
+
 // The cap counts answers to mail, not the step's own mail: reminders are no loop.
 func TestLoopCapDoesNotCountReminders(t *testing.T) {
 	t.Parallel()

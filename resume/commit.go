@@ -46,7 +46,7 @@ func (l *ledger) commit(ctx context.Context, run *Run, next Next, saved []byte, 
 		if err := l.conflicts(ctx, run, w, next.send.ReplyTo); err != nil {
 			return err
 		}
-		if err := l.plan(ctx, w, next, len(run.Replies()) > 0); err != nil {
+		if err := l.plan(ctx, w, next, run.answers()); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,9 @@ package resume_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -140,19 +142,48 @@ func TestReplyIntoAnotherWorkflowsThreadIsToldBeforeItLeaves(t *testing.T) {
 // Only the provider's answer shows that the thread is another workflow's.
 func TestForeignThreadFoundInTheAnswerIsForAPerson(t *testing.T) {
 	t.Parallel()
+	for name, end := range map[string]func(resume.Next) resume.Next{
+		"send":          func(n resume.Next) resume.Next { return n },
+		"send and done": resume.Next.Done,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, open opener) {
+				r := open(listens, resume.Config{})
+				sent := r.ask("w1", supplier)
+				r.start(resume.Start{ID: "w2", Counterparty: "buyer@example.com", First: end(resume.Send(client.Outgoing{
+					To: []string{"buyer@example.com"}, Subject: "x", Text: "y", ReplyTo: sent.MessageID,
+				}))})
+				r.rest()
+				w := r.workflow("w2")
+				require.Equal(t, resume.StatusNeedsReview, w.Status)
+				require.Contains(t, w.Error, "w1")
+				in := r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: sent.MessageID, Text: "1"})
+				r.rest()
+				require.Equal(t, "w1", r.last(1).ID)
+				require.Equal(t, []string{in.MessageID}, messages(r.runs()[0]))
+			})
+		})
+	}
+}
+
+// A cancel that meets the answer hides nothing: the timeline has the conflict.
+func TestForeignThreadOfACanceledWorkflowIsRecorded(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
 		r := open(listens, resume.Config{})
 		sent := r.ask("w1", supplier)
+		r.srv.Fault(efatest.Fault{Op: efatest.OpSend, Status: 503})
 		r.start(resume.Start{ID: "w2", Counterparty: "buyer@example.com", First: resume.Send(client.Outgoing{
 			To: []string{"buyer@example.com"}, Subject: "x", Text: "y", ReplyTo: sent.MessageID,
 		})})
 		r.rest()
-		w := r.workflow("w2")
-		require.Equal(t, resume.StatusNeedsReview, w.Status)
-		require.Contains(t, w.Error, "w1")
-		in := r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: sent.MessageID, Text: "1"})
+		require.NoError(t, r.eng.Cancel(t.Context(), "w2", "ann"))
+		r.jump(time.Hour)
 		r.rest()
-		require.Equal(t, "w1", r.last(1).ID)
-		require.Equal(t, []string{in.MessageID}, messages(r.runs()[0]))
+		require.Equal(t, resume.StatusCanceled, r.status("w2"))
+		tl, err := r.eng.Timeline(t.Context(), "w2")
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(tl, func(m resume.Moment) bool { return m.What == "conflict" }), "%v", tl)
 	})
 }

@@ -79,7 +79,7 @@ func (l *ledger) one(ctx context.Context, id string) (*workflowRow, error) {
 
 // input places a mail row with a live workflow, which may take it from at on.
 func (l *ledger) input(m *mailRow, w *workflowRow, matchedBy string, at time.Time) {
-	m.place, m.workflow, m.run, m.step, m.matchedBy, m.reason, m.candidates, m.due = placeInput, w.id, w.run, w.Step, matchedBy, "", nil, at
+	m.place, m.workflow, m.run, m.matchedBy, m.reason, m.candidates, m.due = placeInput, w.id, w.run, matchedBy, "", nil, at
 	l.mail = append(l.mail, m)
 	w.state = w.arrive(1, at)
 	l.record(w, "input", string(m.kind)+" "+m.eventID+" by "+matchedBy)
@@ -104,7 +104,11 @@ func (l *ledger) record(w *workflowRow, what, detail string) {
 
 // decided writes a person's decision about mail.
 func (l *ledger) decided(m *mailRow, what, detail string) {
-	l.history = append(l.history, map[string]any{"workflow": m.target, "run": m.run, "event_id": m.eventID, "what": what, "step": m.step, "detail": detail})
+	step := int64(0)
+	if w := l.workflows[m.target]; w != nil {
+		step = w.Step
+	}
+	l.history = append(l.history, map[string]any{"workflow": m.target, "run": m.run, "event_id": m.eventID, "what": what, "step": step, "detail": detail})
 }
 
 // snapshot keeps the newest delivery state of a message of ours.

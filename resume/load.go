@@ -144,7 +144,7 @@ func inOrder(a, b *loaded) int {
 // read makes an input of a row.
 func (e *Engine) read(ctx context.Context, m *mailRow, r *reading) (*loaded, error) {
 	l := &loaded{row: m, input: Input{
-		EventID: m.eventID, At: m.arrived, Step: m.step, MatchedBy: m.matchedBy, Delivery: m.delivery, Reason: m.reason,
+		EventID: m.eventID, At: m.arrived, MatchedBy: m.matchedBy, Delivery: m.delivery, Reason: m.reason,
 	}}
 	switch m.kind {
 	case events.KindReceived:

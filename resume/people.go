@@ -48,7 +48,8 @@ func (e *Engine) Rebind(ctx context.Context, eventID, workflow, by string) error
 }
 
 // Undo takes a decision back: a bind while its hold lasts, a dismissal at any
-// time. The mail is in the queue again, as before. Later it is [ErrTooLate].
+// time. The mail is in the queue again, also if the engine had settled it by
+// itself before. Later it is [ErrTooLate].
 func (e *Engine) Undo(ctx context.Context, eventID, by string) error {
 	return e.decide(ctx, eventID, "", func(l *ledger, m *mailRow, _ *workflowRow) error {
 		if m.place == placeReview {

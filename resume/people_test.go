@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/resume"
 )
@@ -59,6 +60,36 @@ func TestQueueShowsWhatAPersonNeeds(t *testing.T) {
 			require.Equal(t, "Quote request", c.Subject)
 			require.WithinDuration(t, time.Now(), c.SentAt, time.Hour)
 		}
+	})
+}
+
+// A candidate shows the mail that it waits for an answer to: not one that is
+// held, or that never left.
+func TestCandidatesShowTheMailThatLeft(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		r, _ := ambiguous(t, open, resume.Config{})
+		r.srv.HoldSends(efatest.All)
+		r.do(func(context.Context, *resume.Run) (resume.Next, error) {
+			return resume.Send(client.Outgoing{To: []string{supplier}, Subject: "Reminder", Text: "?"}), nil
+		})
+		require.NoError(t, r.signal("w1", "remind", ""))
+		r.rest()
+		r.start(resume.Start{ID: "w3", Counterparty: supplier, First: question(supplier)})
+		r.rest()
+		r.srv.Inbound(efatest.Mail{From: supplier, Text: "which?"})
+		r.rest()
+		q := r.queue()
+		for _, c := range q[len(q)-1].Candidates {
+			if c.Workflow == "w3" {
+				require.Equal(t, resume.Candidate{Workflow: "w3", Status: resume.StatusAwaitingApproval}, c)
+			} else {
+				require.Equal(t, int64(1), c.Step, c.Workflow)
+				require.Equal(t, "Quote request", c.Subject)
+				require.WithinDuration(t, time.Now(), c.SentAt, time.Hour)
+			}
+		}
+		require.Len(t, q[len(q)-1].Candidates, 3)
 	})
 }
 

@@ -206,3 +206,34 @@ func TestInputsStandInTheThreadsOrder(t *testing.T) {
 		require.Equal(t, want, messages(r.last(1)))
 	})
 }
+
+// B30: what came before the second question had left does not answer it.
+func TestInputSaysWhichMailItCanAnswer(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		steps := map[string]int64{}
+		r := open(func(_ context.Context, run *resume.Run) (resume.Next, error) {
+			for _, in := range run.Inputs {
+				steps[in.Body.Text.Text()+string(in.Data)] = in.Step
+			}
+			if run.Step == 1 {
+				return question(supplier), nil
+			}
+			return resume.Wait(0), nil
+		}, resume.Config{})
+		sent := r.ask("w1", supplier)
+		reply := func(text string) {
+			r.srv.Inbound(efatest.Mail{From: supplier, ReplyTo: sent.MessageID, Text: text})
+			r.feed()
+		}
+		reply("first")
+		require.True(t, r.once(resume.JobWork))
+		require.Equal(t, int64(2), r.workflow("w1").Step)
+		reply("before it left")
+		require.NoError(t, r.signal("w1", "s1", "signal before it left"))
+		r.rest()
+		reply("late")
+		r.rest()
+		require.Equal(t, map[string]int64{"first": 1, "before it left": 1, "signal before it left": 1, "late": 2}, steps)
+	})
+}

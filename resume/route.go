@@ -221,7 +221,7 @@ func (l *ledger) placeReceived(m *mailRow, o owner) {
 		m.place, m.reason = placeReview, ReasonUnreadable
 	case w == nil: // not known, or moved after we locked: the matcher's
 	case w.live(o.run):
-		m.place, m.workflow, m.run, m.step, m.matchedBy = placeInput, w.id, w.run, w.Step, matchedByThread
+		m.place, m.workflow, m.run, m.matchedBy = placeInput, w.id, w.run, matchedByThread
 	default:
 		m.place, m.reason = placeReview, ReasonLateReply
 	}
@@ -245,7 +245,7 @@ func (l *ledger) placeAbout(m *mailRow, s *sendRow) {
 	}
 	switch {
 	case news && w.live(s.run):
-		m.place, m.workflow, m.run, m.step, m.matchedBy = placeInput, w.id, w.run, w.Step, matchedBySend
+		m.place, m.workflow, m.run, m.matchedBy = placeInput, w.id, w.run, matchedBySend
 	default:
 		m.place, m.reason, m.workflow, m.run = placeSettled, "noted", s.workflow, s.run
 	}
@@ -258,7 +258,7 @@ func (l *ledger) insert(ctx context.Context, rows []*mailRow, k known) error {
 	for _, m := range rows {
 		values = append(values, map[string]any{
 			"event_id": m.eventID, "kind": m.kind, "inbox": m.inbox, "thread": m.thread, "message": m.message, "approval": m.approval,
-			"delivery": m.delivery, "version": m.version, "place": m.place, "workflow": m.workflow, "run": m.run, "step": m.step,
+			"delivery": m.delivery, "version": m.version, "place": m.place, "workflow": m.workflow, "run": m.run,
 			"matched_by": m.matchedBy, "reason": m.reason,
 		})
 	}

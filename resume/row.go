@@ -69,7 +69,6 @@ type mailRow struct {
 	alias                  bool
 	place                  string
 	workflow, run          string
-	step                   int64
 	matchedBy, proof       string
 	consumed               bool
 	reason                 string
@@ -86,7 +85,7 @@ type mailRow struct {
 func scanMail(scan sqldb.Scan, m *mailRow) error {
 	var candidates string
 	if err := scan(&m.id, &m.stream, &m.eventID, &m.kind, &m.inbox, &m.thread, &m.message, &m.approval, &m.delivery, &m.version, &m.alias,
-		&m.place, &m.workflow, &m.run, &m.step, &m.matchedBy, &m.proof, &m.consumed, &m.reason, &candidates, &m.data, &m.due, &m.attempts,
+		&m.place, &m.workflow, &m.run, &m.matchedBy, &m.proof, &m.consumed, &m.reason, &candidates, &m.data, &m.due, &m.attempts,
 		&m.decidedBy, &m.decidedAt, &m.decision, &m.target, &m.arrived); err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func (m *mailRow) values() map[string]any {
 	}
 	candidates, _ := json.Marshal(m.candidates) // strings always marshal
 	return map[string]any{
-		"id": m.id, "place": m.place, "workflow": m.workflow, "run": m.run, "step": m.step, "matched_by": m.matchedBy, "proof": m.proof,
+		"id": m.id, "place": m.place, "workflow": m.workflow, "run": m.run, "matched_by": m.matchedBy, "proof": m.proof,
 		"reason": m.reason, "candidates": string(candidates), "due": m.due, "delivery": m.delivery,
 	}
 }
@@ -135,12 +134,13 @@ type sendRow struct {
 	delivery       client.Delivery
 	failure        string // why it failed, or waits
 	created        time.Time
+	settled        time.Time // when it had its outcome
 }
 
 func scanSend(scan sqldb.Scan, s *sendRow) error {
 	var recipients string
 	if err := scan(&s.workflow, &s.run, &s.step, &s.key, &s.inbox, &s.replyTo, &s.body, &s.hash, &recipients, &s.subject, &s.state, &s.attempts, &s.stalls,
-		&s.firstAttempt, &s.message, &s.thread, &s.approval, &s.version, &s.delivery, &s.failure, &s.created); err != nil {
+		&s.firstAttempt, &s.message, &s.thread, &s.approval, &s.version, &s.delivery, &s.failure, &s.created, &s.settled); err != nil {
 		return err
 	}
 	return json.Unmarshal([]byte(recipients), &s.recipients)

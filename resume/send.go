@@ -185,10 +185,13 @@ func (l *ledger) acceptSend(ctx context.Context, s *sendRow, out client.Outcome)
 			return err
 		}
 	}
+	over := w.Status.Terminal()
 	w.state = w.accepted(s.step, l.now)
-	if conflict != "" && !w.Status.Terminal() {
+	if conflict != "" {
 		l.record(w, "conflict", "thread "+out.Thread+" belongs to "+conflict)
-		w.state = w.review("its mail stands in a thread of workflow " + conflict)
+		if !over { // also if that was all it had to do
+			w.state = w.review("its mail stands in a thread of workflow " + conflict)
+		}
 	}
 	return l.noteAbout(ctx, s.inbox, out.Message)
 }

@@ -85,6 +85,7 @@ type statements struct {
 	SendBegan     string
 	SendDoubt     string
 	SendRecent    string
+	SendsBegun    string
 	SendOf        string
 	SendsNameless string
 	SendName      string
@@ -109,11 +110,11 @@ const workflowColumns = `w.id, w.run, w.kind, w.inbox, w.counterparty, w.status,
 	w.wait, w.finish, w.kick, w.timed_out, w.timeouts, w.attempts, w.stalls, w.begun, w.error, w.owner, w.state, w.created_at, w.updated_at, w.finished_at`
 
 const mailColumns = `m.id, m.stream, m.event_id, m.kind, m.inbox, m.thread, m.message, m.approval, m.delivery, m.version, m.alias_of is not null,
-	m.place, m.workflow, m.run, m.step, m.matched_by, m.proof, m.consumed_by is not null, m.reason, m.candidates, m.data, m.due, m.attempts,
+	m.place, m.workflow, m.run, m.matched_by, m.proof, m.consumed_by is not null, m.reason, m.candidates, m.data, m.due, m.attempts,
 	m.decided_by, m.decided_at, m.decision, m.target, m.arrived_at`
 
 const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.body, o.hash, o.recipients, o.subject, o.state, o.attempts, o.stalls, o.first_attempt,
-	o.message, o.thread, o.approval, o.version, o.delivery, o.error, o.created_at`
+	o.message, o.thread, o.approval, o.version, o.delivery, o.error, o.created_at, o.settled_at`
 
 // justBound is a thread that a person gave to $5 and may take back with mail $6:
 // the run has taken none of its mail, and no other bind stands for it.
@@ -182,23 +183,23 @@ func newStatements(d sqldb.Dialect) statements {
 			and m.reason in ('no_candidate', 'several_candidates', 'late_reply', 'conflict')) order by m.id {lock}`,
 
 		MailInsert: `insert into {s}mail (engine, stream, event_id, kind, inbox, thread, message, approval, delivery, version, place, workflow, run,
-				step, matched_by, reason, due, arrived_at)
+				matched_by, reason, due, arrived_at)
 			select $1, $2, r.event_id, r.kind, r.inbox, r.thread, r.message, r.approval, r.delivery, r.version, r.place, r.workflow, r.run,
-				r.step, r.matched_by, r.reason, {now}, {now}
+				r.matched_by, r.reason, {now}, {now}
 			from {rows $3 event_id text, kind text, inbox text, thread text, message text, approval text, delivery text, version bigint,
-				place text, workflow text, run text, step bigint, matched_by text, reason text} as r where true
+				place text, workflow text, run text, matched_by text, reason text} as r where true
 			on conflict do nothing returning event_id`,
 		MailAlias: `insert into {s}mail (engine, stream, event_id, kind, inbox, thread, message, alias_of, place, reason, due, arrived_at)
 			select $1, $2, r.event_id, 'received', r.inbox, r.thread, r.message,
 				(select min(o.id) from {s}mail as o where o.engine = $1 and o.stream = $2 and o.inbox = r.inbox and o.message = r.message
 				and o.kind = 'received' and o.alias_of is null), 'settled', 'alias', {now}, {now}
 			from {rows $3 event_id text, inbox text, thread text, message text} as r where true on conflict do nothing`,
-		MailTell: `insert into {s}mail (engine, stream, event_id, kind, inbox, place, workflow, run, step, matched_by, reason, data, due, arrived_at)
-			values ($1, $2, $3, $4, $5, 'input', $6, $7, $8, $9, $10, $11, {now}, {now}) on conflict do nothing`,
-		MailPlace: `update {s}mail as m set place = r.place, workflow = r.workflow, run = r.run, step = r.step, matched_by = r.matched_by,
+		MailTell: `insert into {s}mail (engine, stream, event_id, kind, inbox, place, workflow, run, matched_by, reason, data, due, arrived_at)
+			values ($1, $2, $3, $4, $5, 'input', $6, $7, $8, $9, $10, {now}, {now}) on conflict do nothing`,
+		MailPlace: `update {s}mail as m set place = r.place, workflow = r.workflow, run = r.run, matched_by = r.matched_by,
 				proof = r.proof, reason = r.reason, candidates = r.candidates, delivery = r.delivery, due = coalesce({time r.due}, m.due),
 				attempts = case when m.place = 'unplaced' and r.place <> 'unplaced' then 0 else m.attempts end
-			from {rows $1 id bigint, place text, workflow text, run text, step bigint, matched_by text, proof text, reason text,
+			from {rows $1 id bigint, place text, workflow text, run text, matched_by text, proof text, reason text,
 				candidates text, delivery text, due bigint} as r where m.id = r.id and m.id {in $2 bigint}`,
 		MailWait:   `update {s}mail set due = {after $2}, attempts = attempts - 1 where id = $1 and place = 'unplaced'`,
 		MailUnread: `update {s}mail set due = {after $2}, attempts = attempts + 1 where id = $1 and place = 'input' and consumed_by is null`,
@@ -260,6 +261,8 @@ func newStatements(d sqldb.Dialect) statements {
 			+ (select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'accepted' and o.message = '')`,
 		SendBegan: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3
 			and o.first_attempt is not null and o.first_attempt <= $4`,
+		SendsBegun: `select o.step, o.first_attempt from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3
+			and o.first_attempt is not null order by o.step`,
 		SendRecent: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.answering and o.created_at > {after $4}`,
 		SendOf:     `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 order by o.step`,
 

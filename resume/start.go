@@ -192,7 +192,7 @@ const (
 // tell gives the workflow an input that is no event. The same event ID again
 // is no second input: told is false.
 func (l *ledger) tell(ctx context.Context, w *workflowRow, m *mailRow, by string) (told bool, err error) {
-	n, err := l.tx.Exec(ctx, l.e.st.MailTell, l.e.cfg.Name, l.e.stream, m.eventID, m.kind, m.inbox, w.id, w.run, w.Step, by, m.reason, m.data)
+	n, err := l.tx.Exec(ctx, l.e.st.MailTell, l.e.cfg.Name, l.e.stream, m.eventID, m.kind, m.inbox, w.id, w.run, by, m.reason, m.data)
 	if err != nil || n == 0 {
 		return false, err
 	}

@@ -56,7 +56,7 @@ type Input struct {
 	Kind    InputKind
 	EventID string
 	At      time.Time // when it was received
-	Step    int64     // sends planned when it arrived: a lower number than Run.Step answers an earlier mail
+	Step    int64     // sends begun when it arrived: with a lower number than Run.Step it cannot answer the newest
 
 	Message client.Message // of a reply or a suspected bounce
 	Body    client.Body
@@ -134,7 +134,7 @@ type Moment struct {
 type Candidate struct {
 	Workflow string
 	Status   Status
-	Step     int64 // its last planned send
+	Step     int64 // its last mail that left, with subject and time; 0 if none did
 	Subject  string
 	SentAt   time.Time
 }

@@ -74,14 +74,15 @@ func (e *Engine) candidatesOf(ctx context.Context, m *mailRow) ([]Candidate, err
 		if w == nil {
 			continue
 		}
-		c := Candidate{Workflow: w.id, Status: w.Status, Step: w.Step}
+		c := Candidate{Workflow: w.id, Status: w.Status}
 		sends, err := rowsOf(ctx, e.db.Read(), scanSend, e.st.SendOf, e.cfg.Name, w.id, w.run)
 		if err != nil {
 			return nil, err
 		}
-		if len(sends) > 0 {
-			last := sends[len(sends)-1]
-			c.Subject, c.SentAt = last.subject, last.created
+		for _, s := range sends {
+			if s.state == sendAccepted {
+				c.Step, c.Subject, c.SentAt = s.step, s.subject, s.settled
+			}
 		}
 		out = append(out, c)
 	}

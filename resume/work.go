@@ -68,8 +68,7 @@ func (e *Engine) runOnce(ctx context.Context, w *workflowRow) error {
 		return err
 	}
 	for _, m := range in.late {
-		m.place, m.reason, m.workflow, m.candidates = placeReview, ReasonUnreadable, "", []string{w.id}
-		verdicts = append(verdicts, m)
+		verdicts = append(verdicts, m.toPerson(ReasonUnreadable, w))
 	}
 	if in.wait || len(accepted) == 0 && !w.Kick && !w.TimedOut {
 		return e.yield(ctx, w, verdicts, in.next)

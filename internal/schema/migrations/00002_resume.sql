@@ -70,7 +70,6 @@ create table {s}mail (
     place       text not null,                  -- unplaced, input, review, settled
     workflow    {id} not null default '',       -- of an input, consumed or not
     run         {id} not null default '',
-    step        bigint not null default 0,      -- the workflow's step when it was placed
     matched_by  text not null default '',       -- thread, sender, person, engine
     proof       text not null default '',       -- what ties it to the workflow, see resume.Proof
     consumed_by bigint,                         -- generation of the run that consumed it; null while pending
