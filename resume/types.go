@@ -134,7 +134,7 @@ type Moment struct {
 type Candidate struct {
 	Workflow string
 	Status   Status
-	Step     int64 // its last mail that left, with subject and time; 0 if none did
+	Step     int64 // its last mail that left or, if the item is mail of ours, is held; with subject and time; 0 if none
 	Subject  string
 	SentAt   time.Time
 }

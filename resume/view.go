@@ -65,6 +65,10 @@ func (e *Engine) items(ctx context.Context, query string, from int64, limit int)
 }
 
 func (e *Engine) candidatesOf(ctx context.Context, m *mailRow) ([]Candidate, error) {
+	meant := sendAccepted
+	if m.kind == events.KindQueued {
+		meant = sendHeld // the mail itself may be it
+	}
 	var out []Candidate
 	for _, id := range m.candidates {
 		w, err := oneOf(ctx, e.db.Read(), scanWorkflow, e.st.Workflow, e.cfg.Name, id)
@@ -80,7 +84,7 @@ func (e *Engine) candidatesOf(ctx context.Context, m *mailRow) ([]Candidate, err
 			return nil, err
 		}
 		for _, s := range sends {
-			if s.state == sendAccepted {
+			if s.state == meant {
 				c.Step, c.Subject, c.SentAt = s.step, s.subject, s.settled
 			}
 		}
