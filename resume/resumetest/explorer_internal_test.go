@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/replywake/replywake/internal/sqldb"
 	"github.com/replywake/replywake/internal/testdb"
 	"github.com/replywake/replywake/resume"
 )
@@ -121,4 +122,28 @@ func TestViolationReplays(t *testing.T) {
 	o.Replay = "second-comes-first/postgres/schedule/a9b9"
 	r, _ := explore(t, s, o, "postgres")
 	require.Zero(t, r.Violations)
+}
+
+// Two who take two locks in opposite orders are found, and nobody waits for
+// the database to end one.
+func TestDeadlockIsFound(t *testing.T) {
+	t.Parallel()
+	locks := func(names ...string) func(*World) error {
+		return func(w *World) error {
+			return w.process.db.Tx(w.Context(), func(tx sqldb.Tx) error {
+				for _, name := range names {
+					if _, err := tx.Exec(w.Context(), "select pg_advisory_xact_lock(hashtext($1))", w.process.dialect.prefix+name); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	wait := func(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil }
+	s := Scenario{Name: "deadlock", Step: wait, Actors: []Actor{{"one", locks("a", "b")}, {"two", locks("b", "a")}}}
+	o := Options{Stride: -1, Random: -1, Postgres: testdb.URL(t)}.withDefaults()
+	_, violations := explore(t, s, o, "postgres")
+	require.NotEmpty(t, violations)
+	require.Contains(t, violations[0].Broken, "Locks")
 }

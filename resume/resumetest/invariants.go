@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/resume"
 )
 
 // Invariant is a promise of package resume that the explorer checks: after
@@ -21,26 +23,36 @@ type Invariant struct {
 	check func(*facts) error
 }
 
-// Invariants are all that the explorer checks, in order.
+// Invariants are all that the explorer checks, in order: the safety and the
+// liveness that package resume promises.
 func Invariants() []Invariant {
 	return []Invariant{
 		{"S1", "an event and a message have one row, and are given to one committed step run at most", false, oneRow},
-		{"S2", "only the generation that holds the workflow commits", false, oneGeneration},
+		{"S2", "only the generation that holds the workflow commits; an older one changes nothing", false, oneGeneration},
 		{"S3", "a committed run plans at most one send; a send's key and bytes never change", false, oneSendAStep},
-		{"S4", "the provider never sees a key with two bodies, or a send that is not planned; an outcome that is unknown goes to a person", false, sentOnce},
-		{"S5", "who waits, waits for an answer to mail that left", false, waitsForWhatLeft},
+		{"S4", "the provider never sees a key with two bodies, a send that is not planned, or one after its window; what is unknown is a person's", false, sentOnce},
+		{"S5", "who waits, waits for an answer to mail that left, or knows that it did not", false, waitsForWhatLeft},
 		{"S6", "what is consumed was shown to the run that committed, or a verdict is stored", false, consumedWasShown},
 		{"S7", "an event is in exactly one place, and every workflow counts its own", false, onePlace},
-		{"S8", "an input belongs to the owner of its thread, or to the one workflow its sender could mean", false, rightOwner},
-		{"S9", "nothing leaves a terminal state but a reopening; no deadline fires over an answer", false, terminalStays},
-		{"S10", "what the step writes and what the engine writes commit together", false, together},
-		{"S11", "an event that was acknowledged is stored", false, durable},
+		{"S8", "a thread has one owner, its input is that one's, or of the one workflow its sender could mean", false, rightOwner},
+		{"S9", "nothing leaves a terminal state but a reopening; a deadline fires once, and not over an answer", false, terminalStays},
+		{"S10", "what the user writes and what the engine writes commit together", false, together},
+		{"S11", "an event that was acknowledged is stored, or below a floor", false, durable},
 		locks,
 		{"L1", "nobody waits with an input pending", false, nobodySleeps},
 		{"L1 at rest", "an input that is pending is with a person", true, inputsAreTaken},
+		{"L2", "a send without an outcome has its bytes, and a moment for its next attempt", false, sendsAreDue},
 		{"L2 at rest", "a send has an outcome", true, sendsEnd},
+		{"L3", "mail that nobody has placed is looked at again", false, mailIsDue},
 		{"L3 at rest", "mail of a known thread is its owner's, and none is left unplaced", true, mailIsPlaced},
+		{"L4", "a run has an owner and a lease, and the lease ends", false, leasesEnd},
 		{"L4 at rest", "nothing is still running, and every event has arrived", true, nothingLeft},
+		{"L5", "what must be done next has a moment at which a poll finds it, whoever is told", false, pollsFindIt},
+		{"L6", "a run that failed is put off, and after so many a person is asked", false, failuresAreBounded},
+		{"L7", "times are instants, and a deadline fires behind its moment", false, clocksAgree},
+		{"L7 at rest", "nobody waits past a deadline", true, deadlinesFire},
+		{"L8", "nothing is dropped that a replay needs, and little at a time", false, keptForReplays},
+		{"L8 at rest", "what is polled for is found by its index", true, pollsAreIndexed},
 	}
 }
 
@@ -50,13 +62,32 @@ var locks = Invariant{"Locks", "no two transactions wait for each other", false,
 // facts are what an invariant is checked against.
 type facts struct {
 	before, now *tables // around one commit; the same at rest
-	record      []efatest.Send
-	breaches    []string // of what a client must never do at the provider
-	messages    []efatest.Message
-	events      []efatest.Event
-	fed         map[string]events.Event
-	taken       map[string]bool
-	inboxes     map[string][]string
+
+	// loose: there may be more than one commit between before and now.
+	loose bool
+	// explored: every event came in by a World's doors, and every start and signal
+	// in a transaction of the user's.
+	explored bool
+
+	record   []efatest.Send    // of the provider, from before now was read
+	later    []efatest.Send    // and from after it
+	requests []efatest.Request // since the last check
+	breaches []string          // of what a client must never do at the provider
+	messages []efatest.Message
+	events   []efatest.Event
+	behind   time.Duration // the database's clock, behind the provider's
+
+	fed    map[string]events.Event
+	taken  map[string]bool
+	config resume.Config
+	stale  []held            // runs of who has just committed, which were over before
+	polls  map[string]string // the plans of what polls, by the index that they should use
+}
+
+// held is a run in a generation.
+type held struct {
+	id  string
+	gen int64
 }
 
 func (t *tables) workflow(id string) *workflow {
@@ -112,13 +143,23 @@ func (t *tables) owner(inbox, id string) (workflow, run string) {
 	return "", ""
 }
 
-func (t *tables) happened(workflow, run, what string) (n int64) {
+func (t *tables) happened(workflow, run, what string) int64 {
+	return t.lines(workflow, run, what).N
+}
+
+// lines of a run's timeline say what.
+func (t *tables) lines(workflow, run, what string) happened {
 	for _, h := range t.history {
 		if h.Workflow == workflow && h.Run == run && h.What == what {
-			n += h.N
+			return h
 		}
 	}
-	return n
+	return happened{}
+}
+
+// pruned says whether a run's timeline, or the beginning of it, is gone.
+func (t *tables) pruned(w *workflow) bool {
+	return w.terminal() && t.happened(w.ID, w.Run, "started") == 0
 }
 
 // newCalls are the step calls that this commit committed.
@@ -139,11 +180,11 @@ func (f *facts) newCalls() []call {
 // used says whether an engine makes a mail row of an event.
 func (f *facts) used(ev events.Event) bool {
 	if ev.Kind == events.KindApproval {
-		return ev.Decision == events.DecisionRejected && (ev.Inbox == "" || f.inboxes[ev.Inbox] != nil)
+		return ev.Decision == events.DecisionRejected && (ev.Inbox == "" || f.config.Inboxes[ev.Inbox] != nil)
 	}
 	switch ev.Kind {
 	case events.KindReceived, events.KindQueued, events.KindDelivery, events.KindBounce, events.KindComplaint:
-		return f.inboxes[ev.Inbox] != nil
+		return f.config.Inboxes[ev.Inbox] != nil
 	}
 	return false
 }

@@ -1,7 +1,10 @@
 package resumetest
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/replywake/replywake/resume"
 )
@@ -26,6 +29,15 @@ func inputsAreTaken(f *facts) error {
 	return nil
 }
 
+func sendsAreDue(f *facts) error {
+	for i := range f.now.sends {
+		if s := &f.now.sends[i]; s.State == "planned" && (s.Due == 0 || s.Bytes == 0) {
+			return fmt.Errorf("the mail of workflow %s, step %d, is planned, and will never be tried: %+v", s.Workflow, s.Step, *s)
+		}
+	}
+	return nil
+}
+
 func sendsEnd(f *facts) error {
 	for i := range f.now.sends {
 		if s := &f.now.sends[i]; s.State == "planned" {
@@ -39,6 +51,19 @@ func sendsEnd(f *facts) error {
 	}
 	return nil
 }
+
+func mailIsDue(f *facts) error {
+	for i := range f.now.mail {
+		l := &f.now.mail[i]
+		if l.Place == "unplaced" && (l.Due == 0 || l.Due > f.now.in(24*time.Hour)) {
+			return fmt.Errorf("event %s is unplaced, and nobody looks at it within a day", l.EventID)
+		}
+	}
+	return nil
+}
+
+// in is the database's clock d from now.
+func (t *tables) in(d time.Duration) micros { return t.clock + micros(d.Microseconds()) }
 
 func mailIsPlaced(f *facts) error {
 	for i := range f.now.mail {
@@ -59,6 +84,20 @@ func mailIsPlaced(f *facts) error {
 	return nil
 }
 
+// leasesEnd: that a clean stop gives a lease back at once is a scenario of its
+// own (B35).
+func leasesEnd(f *facts) error {
+	lease := cmp.Or(f.config.Lease, 30*time.Second)
+	for i := range f.now.workflows {
+		w := &f.now.workflows[i]
+		running := w.status() == resume.StatusRunning
+		if running != (w.Owner != "") || running && (w.Due == 0 || w.Due > f.now.in(lease)) {
+			return fmt.Errorf("workflow %s is %s, of owner %q, until %d at the clock's %d", w.ID, w.Status, w.Owner, w.Due, f.now.clock)
+		}
+	}
+	return nil
+}
+
 func nothingLeft(f *facts) error {
 	for i := range f.now.workflows {
 		w := &f.now.workflows[i]
@@ -68,6 +107,109 @@ func nothingLeft(f *facts) error {
 	}
 	if gone := f.now.missing(f.events); len(gone) > 0 {
 		return fmt.Errorf("event %s (%s) never arrived", gone[0].ID, gone[0].Type)
+	}
+	return nil
+}
+
+// pollsFindIt: no explored run has a NOTIFY that anybody hears, so at rest all
+// was found by looking. How soon a poll looks, and that who listens again scans
+// again, are tests of package resume with a listener's real connection.
+func pollsFindIt(f *facts) error {
+	for i := range f.now.workflows {
+		w := &f.now.workflows[i]
+		acts := w.status() == resume.StatusRunnable || w.status() == resume.StatusRunning
+		waits := w.status() == resume.StatusWaiting && w.Deadline != 0
+		if (acts || waits) && w.Due == 0 {
+			return fmt.Errorf("workflow %s is %s, and no poll would find it", w.ID, w.Status)
+		}
+		if waits && w.Due > w.Deadline && w.Due > f.now.in(time.Minute) {
+			return fmt.Errorf("workflow %s is found long after its deadline", w.ID)
+		}
+	}
+	return nil
+}
+
+// failuresAreBounded: that attempts end at all is also what Settle's own bound
+// says, and that a send or a mail delays no other are scenarios of their own
+// (B24, B25).
+func failuresAreBounded(f *facts) error {
+	most := int64(cmp.Or(f.config.Attempts, 10))
+	for i := range f.now.workflows {
+		w := &f.now.workflows[i]
+		if (w.status() == resume.StatusRunnable || w.status() == resume.StatusRunning) && w.Attempts >= most {
+			return fmt.Errorf("workflow %s is %s after %d failed runs, and nobody was asked", w.ID, w.Status, w.Attempts)
+		}
+		was := f.before.workflow(w.ID)
+		failed := was != nil && was.Run == w.Run && w.Attempts > was.Attempts && was.status() == resume.StatusRunning
+		if failed && !f.loose && w.status() == resume.StatusRunnable && w.Due <= f.now.clock {
+			return fmt.Errorf("workflow %s failed and is first in line again", w.ID)
+		}
+	}
+	return nil
+}
+
+// clocksAgree: that waits of days hold over restarts and changes of the zone
+// is then the database's arithmetic; package resume's tests run in a zone of
+// their own.
+func clocksAgree(f *facts) error {
+	if len(f.now.zoneless) > 0 {
+		return fmt.Errorf("times without a zone: %s", strings.Join(f.now.zoneless, ", "))
+	}
+	for _, c := range f.newCalls() {
+		was := f.before.workflow(c.Workflow)
+		if c.TimedOut != 0 && !f.loose && was != nil && (was.Deadline == 0 || was.Deadline > f.now.clock) {
+			return fmt.Errorf("step call %d of workflow %s is for a deadline at %d, and it is %d", c.ID, c.Workflow, was.Deadline, f.now.clock)
+		}
+	}
+	return nil
+}
+
+func deadlinesFire(f *facts) error {
+	for i := range f.now.workflows {
+		if w := &f.now.workflows[i]; w.status() == resume.StatusWaiting && w.Deadline != 0 && w.Deadline <= f.now.clock {
+			return fmt.Errorf("workflow %s waits, and its deadline has passed", w.ID)
+		}
+	}
+	return nil
+}
+
+// mostPruned is the largest batch of a pruning: dedupe's.
+const mostPruned = 1000
+
+// keptForReplays: an ID that was forgotten is S11's. Rows of the mailbox, of
+// sends and of threads stay for good.
+func keptForReplays(f *facts) error {
+	for i := range f.before.mail {
+		if l := &f.before.mail[i]; f.now.letter(l.EventID) == nil {
+			return fmt.Errorf("event %s has left the mailbox", l.EventID)
+		}
+	}
+	retain := cmp.Or(f.config.Retain, 90*24*time.Hour)
+	for i := range f.before.workflows {
+		was := &f.before.workflows[i]
+		if f.now.workflow(was.ID) == nil && (!was.terminal() || was.Finished > f.now.in(-retain)) && !f.loose {
+			return fmt.Errorf("workflow %s (%s) was dropped before its time", was.ID, was.Status)
+		}
+	}
+	for i := range f.before.sends {
+		was := &f.before.sends[i]
+		if s := f.now.send(was.Workflow, was.Run, was.Step); s == nil || was.Bytes > 0 && s.Bytes == 0 && s.State == "planned" {
+			return fmt.Errorf("the mail of workflow %s, step %d, is gone", was.Workflow, was.Step)
+		}
+	}
+	if gone := len(f.before.seen) - len(f.now.seen); gone > mostPruned && !f.loose {
+		return fmt.Errorf("%d IDs were forgotten in one commit", gone)
+	}
+	return nil
+}
+
+// pollsAreIndexed looks at the database's plans. That they are kept with a
+// million rows, and that pruning blocks no claim, is measured (bench).
+func pollsAreIndexed(f *facts) error {
+	for index, plan := range f.polls {
+		if !strings.Contains(plan, index) {
+			return fmt.Errorf("a poll does not use %s: %s", index, plan)
+		}
 	}
 	return nil
 }

@@ -1,19 +1,24 @@
 package resumetest
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/resume"
 )
 
 func oneRow(f *facts) error {
-	events := unique(f.now.mail, func(l letter) string { return l.EventID })
+	events := unique(f.now.mail, func(l letter) string { return l.Stream + "/" + l.EventID })
 	messages := unique(f.now.mail, func(l letter) string {
 		if l.Kind != "received" || l.AliasOf != 0 || l.Message == "" {
 			return ""
 		}
-		return l.Inbox + "/" + l.Message
+		return l.Stream + "/" + l.Inbox + "/" + l.Message
 	})
 	given := map[string]int64{}
 	for _, c := range f.now.calls {
@@ -41,24 +46,42 @@ func (f *facts) keysOf(event string) []string {
 func oneGeneration(f *facts) error {
 	for _, c := range f.newCalls() {
 		w := f.now.workflow(c.Workflow)
-		if w == nil || w.Run != c.Run || c.Gen != 0 && w.Gen != c.Gen {
+		if c.Gen != 0 && (w == nil || w.Run != c.Run || w.Gen != c.Gen) {
 			return fmt.Errorf("step call %d of workflow %s committed in generation %d, the row is at %+v", c.ID, c.Workflow, c.Gen, w)
 		}
 	}
 	for i := range f.now.workflows {
 		w := &f.now.workflows[i]
-		if was := f.before.workflow(w.ID); was != nil && was.Gen > w.Gen {
+		if was := f.before.workflow(w.ID); was != nil && was.Gen > w.Gen && !(f.loose && was.Run != w.Run) {
 			return fmt.Errorf("workflow %s: generation %d after %d", w.ID, w.Gen, was.Gen)
 		}
 	}
+	for _, h := range f.stale {
+		if what := f.before.changed(f.now); what != "" {
+			return fmt.Errorf("a run of workflow %s in generation %d, which is over, changed %s", h.id, h.gen, what)
+		}
+	}
 	return nil
+}
+
+// changed names a table of the engine's that is not the same in now.
+func (t *tables) changed(now *tables) string {
+	for name, rows := range map[string][2]any{
+		"workflows": {t.workflows, now.workflows}, "threads": {t.threads, now.threads}, "mail": {t.mail, now.mail},
+		"sends": {t.sends, now.sends}, "history": {t.history, now.history},
+	} {
+		if !reflect.DeepEqual(rows[0], rows[1]) {
+			return name
+		}
+	}
+	return ""
 }
 
 func oneSendAStep(f *facts) error {
 	for i := range f.now.workflows {
 		w := &f.now.workflows[i]
 		was := f.before.workflow(w.ID)
-		if was != nil && was.Run == w.Run && (w.Step < was.Step || w.Step > was.Step+1) {
+		if was != nil && was.Run == w.Run && (w.Step < was.Step || w.Step > was.Step+1 && !f.loose) {
 			return fmt.Errorf("workflow %s: step %d after %d", w.ID, w.Step, was.Step)
 		}
 		for step := int64(1); step <= w.Step; step++ {
@@ -96,40 +119,80 @@ func sentOnce(f *facts) error {
 			return fmt.Errorf("key %s left and counts as dropped", d.Key)
 		}
 	}
+	if err := f.withinWindow(); err != nil {
+		return err
+	}
 	for i := range f.now.sends {
 		s := &f.now.sends[i]
-		was := f.before.send(s.Workflow, s.Run, s.Step)
 		w := f.now.live(s.Workflow, s.Run)
-		if s.State == "unknown" && was != nil && was.State != "unknown" && w != nil && w.Step == s.Step && w.status() != resume.StatusNeedsReview {
+		if s.State == "unknown" && w != nil && w.Step == s.Step && w.status() != resume.StatusNeedsReview && !f.now.movedOn(w) {
 			return fmt.Errorf("workflow %s is %s, and what became of its mail is unknown", w.ID, w.Status)
 		}
 	}
 	return nil
 }
 
+// withinWindow: no request comes for a send whose first one, or whose first
+// attempt, is longer ago than a key is replayed. The attempt may be under way
+// for a while.
+func (f *facts) withinWindow() error {
+	const underWay = time.Minute
+	window := cmp.Or(f.config.ReplayWindow, 29*24*time.Hour) + underWay
+	for _, r := range f.requests {
+		if r.IdempotencyKey == "" {
+			continue
+		}
+		at := micros(r.At.Add(-f.behind).UnixMicro())
+		if s := f.now.sendOf(r.IdempotencyKey); s != nil && s.First != 0 && at-s.First > micros(window.Microseconds()) {
+			return fmt.Errorf("key %s came again after %s", s.Key, time.Duration(at-s.First)*time.Microsecond)
+		}
+	}
+	return nil
+}
+
+// movedOn says whether a person sent the workflow on after its last review or
+// cancellation.
+func (t *tables) movedOn(w *workflow) bool {
+	last := func(what string) int64 { return t.lines(w.ID, w.Run, what).Last }
+	return max(last("run_now"), last("reopened")) > max(last("review"), last("needs_review"), last("canceled"))
+}
+
 func waitsForWhatLeft(f *facts) error {
 	for i := range f.now.workflows {
 		w := &f.now.workflows[i]
 		s := f.now.send(w.ID, w.Run, w.Step)
-		if s == nil || w.terminal() {
+		if s == nil || w.status() == resume.StatusCanceled {
 			continue
 		}
 		open := s.State == "planned" || s.State == "held"
-		closed := w.status() == resume.StatusWaiting || w.status() == resume.StatusRunnable || w.status() == resume.StatusRunning
-		switch {
-		case open && closed:
+		settled := w.status() == resume.StatusSending && s.State != "planned" || w.status() == resume.StatusAwaitingApproval && s.State != "held"
+		asleep := w.status() == resume.StatusWaiting && s.State != "accepted" && !f.now.knows(w, s) && !f.now.movedOn(w)
+		if open && resting(w.status()) || settled || asleep {
 			return fmt.Errorf("workflow %s is %s, and its mail of step %d is %s", w.ID, w.Status, s.Step, s.State)
-		case w.status() == resume.StatusSending && s.State != "planned", w.status() == resume.StatusAwaitingApproval && s.State != "held":
-			return fmt.Errorf("workflow %s is %s, and its mail of step %d is %s", w.ID, w.Status, s.Step, s.State)
-		case s.State == "accepted" && !f.left(s.Key):
+		}
+		if s.State == "accepted" && !f.left(s.Key) {
 			return fmt.Errorf("workflow %s: step %d counts as accepted, and never left", w.ID, s.Step)
 		}
 	}
 	return nil
 }
 
+// resting says whether a workflow has nothing under way at the provider.
+func resting(s resume.Status) bool {
+	return s == resume.StatusWaiting || s == resume.StatusRunnable || s == resume.StatusRunning || s == resume.StatusDone
+}
+
+// knows says whether the step has been given what became of a send that will
+// not leave.
+func (t *tables) knows(w *workflow, s *send) bool {
+	return s.State == "failed" && slices.ContainsFunc(t.mail, func(l letter) bool {
+		about := l.EventID == "send:"+s.Key || l.Kind == string(events.KindApproval) && l.Approval == s.Approval
+		return about && l.Workflow == w.ID && l.Run == w.Run && l.ConsumedBy != 0
+	})
+}
+
 func (f *facts) left(key string) bool {
-	for _, d := range f.record {
+	for _, d := range f.later {
 		if d.Key == key {
 			return d.MessageID != ""
 		}
@@ -173,11 +236,8 @@ func onePlace(f *facts) error {
 	pending := map[string]int64{}
 	for i := range f.now.mail {
 		l := &f.now.mail[i]
-		if err := l.wellPlaced(); err != nil {
+		if err := f.wellPlaced(l); err != nil {
 			return err
-		}
-		if f.isParked(l.EventID) {
-			return fmt.Errorf("event %s is parked and %s at once", l.EventID, l.Place)
 		}
 		if !l.pending() {
 			continue
@@ -195,7 +255,7 @@ func onePlace(f *facts) error {
 	return nil
 }
 
-func (l *letter) wellPlaced() error {
+func (f *facts) wellPlaced(l *letter) error {
 	ok := false
 	switch l.Place {
 	case "unplaced", "review":
@@ -207,6 +267,12 @@ func (l *letter) wellPlaced() error {
 	}
 	if !ok {
 		return fmt.Errorf("event %s is in no proper place: %+v", l.EventID, *l)
+	}
+	if f.isParked(l.EventID) {
+		return fmt.Errorf("event %s is parked and %s at once", l.EventID, l.Place)
+	}
+	if _, fed := f.fed[l.EventID]; f.explored && !fed && l.Kind != "signal" && l.Kind != "send_error" {
+		return fmt.Errorf("event %s stands in the mailbox, and nobody brought it", l.EventID)
 	}
 	return nil
 }
@@ -223,23 +289,32 @@ func (f *facts) isParked(event string) bool {
 func rightOwner(f *facts) error {
 	for i := range f.now.mail {
 		l := &f.now.mail[i]
-		was := f.before.letter(l.EventID)
-		if l.Place != "input" || was != nil && was.Place == "input" || l.Kind != "received" {
+		if l.Place != "input" || l.Kind != "received" {
 			continue
 		}
-		if err := f.placedRightly(l); err != nil {
+		was := f.before.letter(l.EventID)
+		if fresh := was == nil || was.Place != "input"; fresh || l.pending() {
+			if err := f.placedRightly(l, fresh && !f.loose); err != nil {
+				return err
+			}
+		}
+	}
+	for _, was := range f.before.threads {
+		if err := f.ownerStays(was); err != nil {
 			return err
 		}
 	}
-	return nil
+	return unique(f.now.threads, func(o thread) string { return o.Stream + "/" + o.Inbox + "/" + o.Thread })
 }
 
-func (f *facts) placedRightly(l *letter) error {
+// placedRightly looks at an input. That nobody else could be meant holds at
+// the commit that placed it by its sender.
+func (f *facts) placedRightly(l *letter, now bool) error {
 	owner, run := f.now.owner(l.Inbox, l.Thread)
-	if l.MatchedBy != "person" && (owner != l.Workflow || run != l.Run) {
-		return fmt.Errorf("event %s went to workflow %s by its %s, and the thread is workflow %s's", l.EventID, l.Workflow, l.MatchedBy, owner)
+	if l.MatchedBy != "person" && (owner != l.Workflow || run != l.Run) && (now || l.pending()) {
+		return fmt.Errorf("event %s is workflow %s's by its %s, and the thread is workflow %s's", l.EventID, l.Workflow, l.MatchedBy, owner)
 	}
-	if l.MatchedBy != "sender" {
+	if l.MatchedBy != "sender" || !now {
 		return nil
 	}
 	from := f.sender(l.Message)
@@ -252,21 +327,65 @@ func (f *facts) placedRightly(l *letter) error {
 	return nil
 }
 
+// ownerStays: a thread leaves a workflow that lives only where a person takes
+// back that it was given to it.
+func (f *facts) ownerStays(was thread) error {
+	owner, run := f.now.owner(was.Inbox, was.Thread)
+	if owner == was.Workflow && run == was.Run || f.before.live(was.Workflow, was.Run) == nil || f.now.live(was.Workflow, was.Run) == nil {
+		return nil
+	}
+	again := f.now.happened(was.Workflow, was.Run, "reopened") > f.before.happened(was.Workflow, was.Run, "reopened")
+	undone := f.now.decisions("unbound") > f.before.decisions("unbound")
+	if was.MatchedBy == "person" && undone || again && f.loose {
+		return nil
+	}
+	return fmt.Errorf("thread %s was workflow %s's, which lives, and is now %q's", was.Thread, was.Workflow, owner)
+}
+
+// decisions counts what people did, over all workflows.
+func (t *tables) decisions(what string) (n int64) {
+	for _, h := range t.history {
+		if h.What == what {
+			n += h.N
+		}
+	}
+	return n
+}
+
 func terminalStays(f *facts) error {
 	for i := range f.before.workflows {
 		was := &f.before.workflows[i]
 		w := f.now.workflow(was.ID)
-		if !was.terminal() || w == nil || w.Run != was.Run || w.Status == was.Status {
-			continue
-		}
-		if f.now.happened(w.ID, w.Run, "reopened") == f.before.happened(w.ID, w.Run, "reopened") {
+		switch {
+		case w == nil || w.Run == was.Run && w.Status == was.Status:
+		case w.Run != was.Run:
+			if !was.terminal() && !f.loose {
+				return fmt.Errorf("workflow %s began anew while it was %s", w.ID, was.Status)
+			}
+		case was.terminal() && f.now.happened(w.ID, w.Run, "reopened") == f.before.happened(w.ID, w.Run, "reopened"):
 			return fmt.Errorf("workflow %s was %s and is %s, and nobody reopened it", w.ID, was.Status, w.Status)
 		}
 	}
 	for _, c := range f.newCalls() {
 		was := f.before.workflow(c.Workflow)
-		if c.TimedOut != 0 && was != nil && was.Arrived > was.Consumed {
+		if c.TimedOut != 0 && was != nil && was.Arrived > was.Consumed && !f.loose {
 			return fmt.Errorf("step call %d of workflow %s committed a timeout over %d pending inputs", c.ID, c.Workflow, was.Arrived-was.Consumed)
+		}
+	}
+	return firesOnce(f.now.calls)
+}
+
+// firesOnce: of the deadlines of a run since its last input each is the next.
+func firesOnce(calls []call) error {
+	fired := map[string]int64{}
+	for _, c := range calls {
+		switch {
+		case c.TimedOut != 0:
+			if fired[c.Run]++; c.Timeouts != fired[c.Run] {
+				return fmt.Errorf("step call %d of workflow %s is for deadline %d, and %d have fired", c.ID, c.Workflow, c.Timeouts, fired[c.Run])
+			}
+		case strings.TrimSpace(c.Inputs) != "":
+			fired[c.Run] = 0
 		}
 	}
 	return nil
@@ -280,9 +399,64 @@ func together(f *facts) error {
 	for i := range f.now.workflows {
 		w := &f.now.workflows[i]
 		steps, joined := f.now.happened(w.ID, w.Run, "step"), ran[[2]string{w.ID, w.Run}]
-		if steps != joined {
+		if steps != joined && !f.now.pruned(w) {
 			return fmt.Errorf("workflow %s: %d step runs are committed, and what the step wrote with them is %d", w.ID, steps, joined)
 		}
+	}
+	if !f.explored {
+		return nil
+	}
+	return first(f.startsTogether(), f.signalsTogether())
+}
+
+func (f *facts) startsTogether() error {
+	started := map[string]int64{}
+	for _, h := range f.now.history {
+		if h.What == "started" {
+			started[h.Workflow] += h.N
+		}
+	}
+	for i := range f.now.workflows {
+		w := &f.now.workflows[i]
+		var joined int64
+		for _, j := range f.now.joined {
+			if j.What == "start" && j.Workflow == w.ID {
+				joined++
+			}
+		}
+		if joined != started[w.ID] && !f.now.pruned(w) {
+			return fmt.Errorf("workflow %s began %d times, and what the user wrote with that is %d", w.ID, started[w.ID], joined)
+		}
+		delete(started, w.ID)
+	}
+	for _, j := range f.now.joined {
+		if j.What == "start" && f.now.workflow(j.Workflow) == nil && started[j.Workflow] == 0 && !f.startedBefore(j.Workflow) {
+			return fmt.Errorf("what the user wrote with the start of workflow %s is there, and the workflow is not", j.Workflow)
+		}
+	}
+	return nil
+}
+
+// startedBefore says whether a workflow was there before this commit, which may
+// have pruned it.
+func (f *facts) startedBefore(id string) bool {
+	return f.before.workflow(id) != nil || slices.ContainsFunc(f.before.joined, func(j joined) bool { return j.Workflow == id })
+}
+
+func (f *facts) signalsTogether() error {
+	written, placed := map[string]bool{}, map[string]bool{}
+	for _, j := range f.now.joined {
+		if j.What == "signal" {
+			written[j.Name] = true
+		}
+	}
+	for _, l := range f.now.mail {
+		if l.Kind == "signal" {
+			placed[l.EventID[strings.LastIndexByte(l.EventID, ':')+1:]] = true
+		}
+	}
+	if !reflect.DeepEqual(written, placed) {
+		return fmt.Errorf("the signals %v stand in the mailbox, and what the user wrote is of %v", placed, written)
 	}
 	return nil
 }
@@ -293,9 +467,27 @@ func durable(f *facts) error {
 		known[s.EventID] = true
 	}
 	for id := range f.taken {
-		if !known[id] && !f.isParked(id) {
+		if !known[id] && !f.isParked(id) && !f.floored(id) {
 			return fmt.Errorf("event %s was acknowledged, and is not stored", id)
 		}
 	}
 	return nil
+}
+
+// floored says whether an ID could be forgotten: a floor lies over its
+// sequence, or over the time at which it was pushed.
+func (f *facts) floored(id string) bool {
+	ev := f.fed[id]
+	sequence, at := int64(ev.Sequence), ev.OccurredAt
+	for _, e := range f.events {
+		if e.ID == id {
+			sequence, at = e.Sequence, e.At
+		}
+	}
+	moment := micros(at.Add(-f.behind).UnixMicro())
+	return slices.ContainsFunc(f.now.floors, func(l floor) bool {
+		swept := sequence > 0 && sequence <= max(l.Floor, l.History)
+		pushed := l.From != 0 && (at.IsZero() || l.From <= moment && moment <= l.Until)
+		return l.Inbox == ev.Inbox && (swept || pushed)
+	})
 }

@@ -1,13 +1,16 @@
 package resumetest
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/replywake/replywake/dedupe"
@@ -25,6 +28,7 @@ type rig struct {
 	stream    events.Stream
 	processes []*process
 	world     atomic.Pointer[world] // of the present run
+	polls     map[string]string     // see facts
 }
 
 func (r *rig) processOf(i int) (*process, error) {
@@ -37,6 +41,11 @@ func (r *rig) processOf(i int) (*process, error) {
 		if _, err := p.inbox.Position(context.Background()); err != nil {
 			return nil, err
 		}
+		if r.polls == nil {
+			if r.polls, err = r.explain(p); err != nil {
+				return nil, err
+			}
+		}
 		r.processes = append(r.processes, p)
 	}
 	return r.processes[i], nil
@@ -44,14 +53,15 @@ func (r *rig) processOf(i int) (*process, error) {
 
 // process is a program with an engine and an inbox.
 type process struct {
-	rig        *rig
-	mail       *boundaryMail
-	engine     *resume.Engine
-	pg         *resume.PostgresEngine
-	lite       *resume.SQLiteEngine
-	inbox      *dedupe.Inbox
-	join       func(run *resume.Run, insert func(execer) error)
-	insertCall string
+	rig     *rig
+	mail    *boundaryMail
+	engine  *resume.Engine
+	pg      *resume.PostgresEngine
+	lite    *resume.SQLiteEngine
+	inbox   *dedupe.Inbox
+	db      *sqldb.DB
+	dialect dialect
+	join    func(run *resume.Run, insert func(execer) error)
 }
 
 // Explored transactions stand still while others run: no timeout of the inbox
@@ -70,18 +80,36 @@ func newPostgresInbox(pool *pgxpool.Pool, schema string, r *rig, eng *resume.Pos
 	return dedupe.NewPostgres(pool, inboxConfig(r, schema), eng.Route)
 }
 
-func (p *process) start(ctx context.Context, s resume.Start) (string, error) {
-	if p.pg != nil {
-		return p.pg.Start(ctx, nil, s)
-	}
-	return p.lite.Start(ctx, nil, s)
+// start starts a workflow in a transaction of the user's, with something that
+// the user writes.
+func (p *process) start(ctx context.Context, s resume.Start) error {
+	s.ID = cmp.Or(s.ID, rand.Text())
+	return p.joined(ctx, "start", s.ID, "", func(tx sqldb.Tx) (err error) {
+		if p.pg != nil {
+			_, err = p.pg.Start(ctx, tx.Native().(pgx.Tx), s)
+		} else {
+			_, err = p.lite.Start(ctx, tx.Native().(*sql.Tx), s)
+		}
+		return err
+	})
 }
 
 func (p *process) signal(ctx context.Context, workflow, id string, data []byte) error {
-	if p.pg != nil {
-		return p.pg.Signal(ctx, nil, workflow, id, data)
-	}
-	return p.lite.Signal(ctx, nil, workflow, id, data)
+	return p.joined(ctx, "signal", workflow, id, func(tx sqldb.Tx) error {
+		if p.pg != nil {
+			return p.pg.Signal(ctx, tx.Native().(pgx.Tx), workflow, id, data)
+		}
+		return p.lite.Signal(ctx, tx.Native().(*sql.Tx), workflow, id, data)
+	})
+}
+
+func (p *process) joined(ctx context.Context, what, workflow, name string, fn func(sqldb.Tx) error) error {
+	return p.db.Tx(ctx, func(tx sqldb.Tx) error {
+		if _, err := tx.Exec(ctx, p.dialect.insertJoined(), what, workflow, name); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
 }
 
 // step calls the user's step between two boundaries, and has what it was given
@@ -100,7 +128,7 @@ func (p *process) step(ctx context.Context, run *resume.Run) (resume.Next, error
 		return resume.Next{}, err
 	}
 	p.join(run, func(exec execer) error {
-		return exec(ctx, p.insertCall, c.ID, c.Workflow, c.Run, c.Gen, c.Step, c.TimedOut, c.Inputs)
+		return exec(ctx, p.dialect.insertCall(), c.values()...)
 	})
 	return next, nil
 }

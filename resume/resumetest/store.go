@@ -33,6 +33,9 @@ type store interface {
 	// process of the run holds.
 	blocked(ctx context.Context, i int) (bool, error)
 
+	// plan is how the database would run a statement on a large table.
+	plan(ctx context.Context, query string, args []any) (string, error)
+
 	// overlaps says whether transactions of different processes overlap.
 	overlaps() bool
 }
@@ -40,7 +43,7 @@ type store interface {
 // decode reads the answer to dialect.selectAll.
 func decode(scan func(dst ...any) error) (*tables, error) {
 	t := &tables{}
-	into := []any{&t.workflows, &t.threads, &t.mail, &t.sends, &t.history, &t.seen, &t.parked, &t.calls}
+	into := []any{&t.workflows, &t.threads, &t.mail, &t.sends, &t.history, &t.seen, &t.parked, &t.floors, &t.calls, &t.joined}
 	texts := make([]string, len(into))
 	dst := []any{&t.clock}
 	for i := range texts {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/replywake/replywake/internal/sqldb"
 	"github.com/replywake/replywake/resume"
 )
 
@@ -28,6 +29,8 @@ type pgStore struct {
 	pools   map[string]*pgxpool.Pool
 	clocks  clocks
 	all     string // selectAll
+
+	zoneless []string
 }
 
 func newPostgres(tb testing.TB, url string) (*pgStore, error) {
@@ -47,12 +50,23 @@ func newPostgres(tb testing.TB, url string) (*pgStore, error) {
 		return nil, err
 	}
 	tb.Cleanup(s.drop)
-	for _, q := range []string{"create schema " + s.schema, script, fmt.Sprintf(createCalls, s.table("resumetest_calls"))} {
+	for _, q := range []string{"create schema " + s.schema, script, s.create()} {
 		if _, err := s.monitor.Exec(ctx, q); err != nil {
 			return nil, fmt.Errorf("make a schema: %w", err)
 		}
 	}
-	return s, nil
+	s.zoneless, err = zoneless(ctx, s.monitor, s.schema)
+	return s, err
+}
+
+// zoneless are the columns of a schema that hold times without their zone.
+func zoneless(ctx context.Context, pool *pgxpool.Pool, schema string) ([]string, error) {
+	rows, err := pool.Query(ctx, `select c.relname || '.' || a.attname from pg_attribute as a join pg_class as c on c.oid = a.attrelid
+		where c.relnamespace = $1::regnamespace and c.relkind = 'r' and a.atttypid in ('timestamp'::regtype, 'date'::regtype, 'time'::regtype)`, schema)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 func (s *pgStore) drop() {
@@ -110,7 +124,7 @@ func (s *pgStore) process(i int, r *rig) (*process, error) {
 	cfg := r.config
 	cfg.Schema = s.schema
 	cfg.Name = s.schema // advisory locks are the whole database's: no two explorations share one
-	p := &process{rig: r, mail: &boundaryMail{rig: r}}
+	p := &process{rig: r, mail: &boundaryMail{rig: r}, db: sqldb.Postgres(pool, s.schema, false), dialect: s.dialect}
 	eng, err := resume.NewPostgres(pool, p.mail, p.step, cfg)
 	if err != nil {
 		return nil, err
@@ -124,7 +138,6 @@ func (s *pgStore) process(i int, r *rig) (*process, error) {
 			})
 		})
 	}
-	p.insertCall = "insert into " + s.table("resumetest_calls") + " values ($1, $2, $3, $4, $5, $6, $7)"
 	p.inbox, err = newPostgresInbox(pool, s.schema, r, eng)
 	return p, err
 }
@@ -161,7 +174,11 @@ func (s *pgStore) shift(ctx context.Context, i int, d time.Duration) error {
 }
 
 func (s *pgStore) read(ctx context.Context) (*tables, error) {
-	return decode(s.monitor.QueryRow(ctx, s.all).Scan)
+	t, err := decode(s.monitor.QueryRow(ctx, s.all).Scan)
+	if err == nil {
+		t.zoneless = s.zoneless
+	}
+	return t, err
 }
 
 func (s *pgStore) blocked(ctx context.Context, i int) (bool, error) {
@@ -173,4 +190,20 @@ func (s *pgStore) blocked(ctx context.Context, i int) (bool, error) {
 		where a.application_name in ($1, $2) and starts_with(b.application_name, $3) and a.query not like '%pg_notify%'`,
 		s.application(own), s.application(clock), s.application("")).Scan(&n)
 	return n > 0, err
+}
+
+func (s *pgStore) plan(ctx context.Context, query string, args []any) (plan string, err error) {
+	err = pgx.BeginFunc(ctx, s.monitor, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local enable_seqscan = off"); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, "explain "+query, args...)
+		if err != nil {
+			return err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		plan = strings.Join(lines, "\n")
+		return err
+	})
+	return plan, err
 }

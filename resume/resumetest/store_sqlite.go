@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ type liteStore struct {
 	all    *sql.Stmt // selectAll
 }
 
+var lite = dialect{prefix: "replywake_", sqlite: true}
+
 // template is a migrated database file, made once a test process.
 var template = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "resumetest")
@@ -42,7 +45,7 @@ var template = sync.OnceValues(func() ([]byte, error) {
 		_ = db.Close()
 		return nil, err
 	}
-	if _, err := db.Exec(fmt.Sprintf(createCalls, "replywake_resumetest_calls")); err != nil { //nolint:noctx // a file of ours
+	if _, err := db.Exec(lite.create()); err != nil { //nolint:noctx // a file of ours
 		_ = db.Close()
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func newLite(tb testing.TB) (*liteStore, error) {
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(4)
 	tb.Cleanup(func() { _ = db.Close() })
-	s := &liteStore{dialect: dialect{prefix: "replywake_", sqlite: true}, db: db}
+	s := &liteStore{dialect: lite, db: db}
 	if s.all, err = db.PrepareContext(context.Background(), s.selectAll()); err != nil {
 		return nil, err
 	}
@@ -81,7 +84,7 @@ func (s *liteStore) name() string   { return "sqlite" }
 func (s *liteStore) overlaps() bool { return false }
 
 func (s *liteStore) process(_ int, r *rig) (*process, error) {
-	p := &process{rig: r, mail: &boundaryMail{rig: r}}
+	p := &process{rig: r, mail: &boundaryMail{rig: r}, db: sqldb.SQLite(s.db), dialect: s.dialect}
 	eng, err := resume.NewSQLite(s.db, p.mail, p.step, r.config)
 	if err != nil {
 		return nil, err
@@ -95,7 +98,6 @@ func (s *liteStore) process(_ int, r *rig) (*process, error) {
 			})
 		})
 	}
-	p.insertCall = "insert into replywake_resumetest_calls values (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
 	p.inbox, err = newLiteInbox(s.db, r, eng)
 	return p, err
 }
@@ -113,3 +115,21 @@ func (s *liteStore) read(ctx context.Context) (*tables, error) {
 }
 
 func (s *liteStore) blocked(context.Context, int) (bool, error) { return false, nil }
+
+func (s *liteStore) plan(ctx context.Context, query string, args []any) (string, error) {
+	rows, err := s.db.QueryContext(ctx, "explain query plan "+query, args...)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = rows.Close() }()
+	var plan strings.Builder
+	for rows.Next() {
+		var id, parent, unused int
+		var line string
+		if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
+			return "", err
+		}
+		plan.WriteString(line + "\n")
+	}
+	return plan.String(), rows.Err()
+}

@@ -1,9 +1,11 @@
 package resumetest
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/replywake/replywake/resume"
@@ -18,8 +20,11 @@ type tables struct {
 	history   []happened
 	seen      []seen
 	parked    []parked
+	floors    []floor
 	calls     []call
-	clock     micros // the database's
+	joined    []joined
+	clock     micros   // the database's
+	zoneless  []string // columns whose times are no instants
 }
 
 // micros is a time as microseconds since 1970; 0 is none.
@@ -35,16 +40,20 @@ type workflow struct {
 	Arrived      int64  `json:"arrived"`
 	Consumed     int64  `json:"consumed"`
 	Gen          int64  `json:"gen"`
+	Owner        string `json:"owner"`
 	Due          micros `json:"due"`
 	Deadline     micros `json:"deadline"`
 	Attempts     int64  `json:"attempts"`
 	Error        string `json:"error"`
+	Updated      micros `json:"updated_at"`
+	Finished     micros `json:"finished_at"`
 }
 
 func (w *workflow) status() resume.Status { return resume.Status(w.Status) }
 func (w *workflow) terminal() bool        { return w.status().Terminal() }
 
 type thread struct {
+	Stream    string `json:"stream"`
 	Inbox     string `json:"inbox"`
 	Thread    string `json:"thread"`
 	Workflow  string `json:"workflow"`
@@ -55,11 +64,13 @@ type thread struct {
 // letter is a row of the mailbox.
 type letter struct {
 	ID         int64  `json:"id"`
+	Stream     string `json:"stream"`
 	EventID    string `json:"event_id"`
 	Kind       string `json:"kind"`
 	Inbox      string `json:"inbox"`
 	Thread     string `json:"thread"`
 	Message    string `json:"message"`
+	Approval   string `json:"approval"`
 	AliasOf    int64  `json:"alias_of"`
 	Place      string `json:"place"`
 	Workflow   string `json:"workflow"`
@@ -68,6 +79,7 @@ type letter struct {
 	ConsumedBy int64  `json:"consumed_by"`
 	Reason     string `json:"reason"`
 	Due        micros `json:"due"`
+	Attempts   int64  `json:"attempts"`
 	Decision   string `json:"decision"`
 }
 
@@ -85,6 +97,8 @@ type send struct {
 	Due      micros `json:"due"`
 	Message  string `json:"message"`
 	Thread   string `json:"thread"`
+	Approval string `json:"approval"`
+	Bytes    int64  `json:"bytes" sql:"length(body)"` // 0 once they are dropped
 }
 
 // happened counts the lines of a timeline.
@@ -93,6 +107,7 @@ type happened struct {
 	Run      string `json:"run"`
 	What     string `json:"what"`
 	N        int64  `json:"n"`
+	Last     int64  `json:"last"` // the ID of the last of them
 }
 
 type seen struct {
@@ -104,6 +119,16 @@ type parked struct {
 	Due     micros `json:"due"`
 }
 
+// floor is up to where an inbox's IDs are forgotten, for all that is at or below
+// it has been handled.
+type floor struct {
+	Inbox   string `json:"inbox"`
+	Floor   int64  `json:"floor"`
+	History int64  `json:"history"`
+	From    micros `json:"pushed_from"`
+	Until   micros `json:"pushed_until"`
+}
+
 // call is a step call, written in the transaction that commits its result, by
 // the means a user has for that.
 type call struct {
@@ -113,17 +138,54 @@ type call struct {
 	Gen      int64  `json:"gen"`
 	Step     int64  `json:"step"`
 	TimedOut int64  `json:"timed_out"`
+	Timeouts int64  `json:"timeouts"`
 	Inputs   string `json:"inputs"` // event IDs between spaces
 }
 
 func (c *call) took(event string) bool { return strings.Contains(c.Inputs, " "+event+" ") }
 
-const createCalls = `create table %s (id bigint, workflow text, run text, gen bigint, step bigint, timed_out bigint, inputs text)`
+// joined is a start or a signal, written in the user's transaction that the
+// engine wrote in.
+type joined struct {
+	What     string `json:"what"`
+	Workflow string `json:"workflow"`
+	Name     string `json:"name"` // the signal's
+}
+
+const (
+	calls  = "resumetest_calls"
+	joins  = "resumetest_joined"
+	create = `create table if not exists %s (id bigint, workflow text, run text, gen bigint, step bigint, timed_out bigint, timeouts bigint, inputs text);
+create table if not exists %s (what text, workflow text, name text)`
+)
 
 // dialect writes one store's names and functions.
 type dialect struct {
 	prefix string // before a table's name
 	sqlite bool
+	engine string // whose rows are read; empty is all
+}
+
+func (d dialect) create() string { return fmt.Sprintf(create, d.table(calls), d.table(joins)) }
+
+func (d dialect) insertCall() string {
+	values := "($1, $2, $3, $4, $5, $6, $7, $8)"
+	if d.sqlite {
+		values = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+	}
+	return "insert into " + d.table(calls) + " values " + values
+}
+
+func (d dialect) insertJoined() string {
+	values := "($1, $2, $3)"
+	if d.sqlite {
+		values = "(?1, ?2, ?3)"
+	}
+	return "insert into " + d.table(joins) + " values " + values
+}
+
+func (c *call) values() []any {
+	return []any{c.ID, c.Workflow, c.Run, c.Gen, c.Step, c.TimedOut, c.Timeouts, c.Inputs}
 }
 
 func (d dialect) table(name string) string { return d.prefix + name }
@@ -134,8 +196,10 @@ func (d dialect) selectAll() string {
 	parts := []string{
 		d.rows("workflows", "id", workflow{}), d.rows("threads", "thread", thread{}), d.rows("mail", "id", letter{}),
 		d.rows("sends", "workflow, step", send{}),
-		d.rows("(select workflow, run, what, count(*) as n from "+d.table("history")+" group by workflow, run, what) as h", "", happened{}),
-		d.rows("seen", "event_id", seen{}), d.rows("parked", "event_id", parked{}), d.rows("resumetest_calls", "id", call{}),
+		d.rows("(select workflow, run, what, count(*) as n, max(id) as last from "+d.table("history")+d.ofEngine("")+
+			" group by workflow, run, what) as h", "", happened{}),
+		d.rows("seen", "event_id", seen{}), d.rows("parked", "event_id", parked{}), d.rows("floors", "inbox", floor{}),
+		d.rows(calls, "id", call{}), d.rows(joins, "name", joined{}),
 	}
 	clock := "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 	if d.sqlite {
@@ -147,18 +211,18 @@ func (d dialect) selectAll() string {
 // rows is a scalar subquery: the rows of a table as a JSON array.
 func (d dialect) rows(from, order string, row any) string {
 	if !strings.HasPrefix(from, "(") {
-		from = d.table(from) + " as t"
+		from = d.table(from) + " as t" + d.ofEngine(from)
 	}
 	var pairs []string
 	t := reflect.TypeOf(row)
 	for f := range t.NumField() {
 		name := t.Field(f).Tag.Get("json")
-		value := name
+		value := cmp.Or(t.Field(f).Tag.Get("sql"), name)
 		switch {
 		case t.Field(f).Type == reflect.TypeFor[micros]() && !d.sqlite:
-			value = fmt.Sprintf("coalesce((extract(epoch from %s) * 1000000)::bigint, 0)", name)
+			value = fmt.Sprintf("coalesce((extract(epoch from %s) * 1000000)::bigint, 0)", value)
 		case t.Field(f).Type.Kind() == reflect.Int64:
-			value = fmt.Sprintf("coalesce(%s, 0)", name)
+			value = fmt.Sprintf("coalesce(%s, 0)", value)
 		}
 		pairs = append(pairs, "'"+name+"', "+value)
 	}
@@ -170,6 +234,14 @@ func (d dialect) rows(from, order string, row any) string {
 		return "select json_group_array(json_object(" + list + ")" + order + ") from " + from
 	}
 	return "select coalesce(json_agg(json_build_object(" + list + ")" + order + "), '[]')::text from " + from
+}
+
+// ofEngine leaves out other engines' rows; "" is a table that has them.
+func (d dialect) ofEngine(table string) string {
+	if d.engine == "" || !slices.Contains([]string{"", "workflows", "threads", "mail", "sends"}, table) {
+		return ""
+	}
+	return " where engine = '" + strings.ReplaceAll(d.engine, "'", "''") + "'"
 }
 
 // clocks are the columns that hold times, by table.
@@ -213,7 +285,7 @@ func (d dialect) shift(table string, columns []string) string {
 
 // emptied are the tables that a run begins without rows in. The stream's own
 // row stays, as if never used: an Inbox enrols once.
-var emptied = []string{"history", "mail", "sends", "threads", "workflows", "seen", "parked", "floors", "unreadable", "resumetest_calls"}
+var emptied = []string{"history", "mail", "sends", "threads", "workflows", "seen", "parked", "floors", "unreadable", calls, joins}
 
 func (d dialect) empty() []string {
 	var out []string

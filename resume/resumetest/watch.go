@@ -39,10 +39,11 @@ func (w *world) watch(a *World, atRest bool) error {
 	if w.violation != nil {
 		return w.violation
 	}
+	f := w.facts(now)
 	if a != nil {
+		f.stale = a.stale(w.before)
 		a.claim(w.before, now)
 	}
-	f := w.facts(now)
 	if atRest {
 		f.before = now
 	}
@@ -70,10 +71,13 @@ func (w *world) present() (*tables, micros, error) {
 
 // facts is called with mu held.
 func (w *world) facts(now *tables) *facts {
-	return &facts{
-		before: w.before, now: now, record: w.srv.Sends(), breaches: w.srv.Violations(), messages: w.srv.Messages(""), events: w.srv.Events(),
-		fed: w.fed, taken: w.taken, inboxes: w.rig.config.Inboxes,
+	record, requests := w.srv.Sends(), w.srv.Requests()
+	f := &facts{
+		before: w.before, now: now, explored: true, record: record, later: record, requests: requests[w.requests:], breaches: w.srv.Violations(),
+		messages: w.srv.Messages(""), events: w.srv.Events(), behind: w.moved, fed: w.fed, taken: w.taken, config: w.rig.config, polls: w.rig.polls,
 	}
+	w.requests = len(requests)
+	return f
 }
 
 // claim notes the generations that this actor has just claimed.
@@ -84,6 +88,16 @@ func (w *World) claim(before, now *tables) {
 			w.claims[row.ID] = row.Gen
 		}
 	}
+}
+
+// stale are the actor's runs that were over before it committed.
+func (w *World) stale(before *tables) (out []held) {
+	for id, gen := range w.claims {
+		if row := before.workflow(id); row == nil || row.Gen != gen || row.Status != "running" {
+			out = append(out, held{id, gen})
+		}
+	}
+	return out
 }
 
 // fail ends the run with a violation of its own.

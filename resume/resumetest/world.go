@@ -27,8 +27,10 @@ type world struct {
 	taken     map[string]bool             // acknowledged
 	inbound   map[string]efatest.Received // by actor and number, so that an actor can be run again
 	calls     int64
-	before    *tables   // at the last commit
-	readAt    time.Time // when that was; zero if the clock has been moved since
+	moved     time.Duration // the clocks, by jumps: the provider's is ahead so much
+	requests  int           // of the provider's, which have been looked at
+	before    *tables       // at the last commit
+	readAt    time.Time     // when that was; zero if nothing was read yet
 	violation *violation
 	swept     atomic.Bool // up to the head, since the clock was moved
 }
@@ -61,12 +63,17 @@ func (w *world) called(ctx context.Context, run *resume.Run) call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls++
-	c := call{ID: w.calls, Workflow: run.ID, Run: run.RunID, Step: run.Step, Inputs: inputsOf(run)}
-	if run.TimedOut {
-		c.TimedOut = 1
-	}
+	c := callOf(run, w.calls)
 	if a, ok := ctx.Value(actorKey{}).(*World); ok {
 		c.Gen = a.claims[run.ID]
+	}
+	return c
+}
+
+func callOf(run *resume.Run, id int64) call {
+	c := call{ID: id, Workflow: run.ID, Run: run.RunID, Step: run.Step, Timeouts: run.Timeouts, Inputs: inputsOf(run)}
+	if run.TimedOut {
+		c.TimedOut = 1
 	}
 	return c
 }
@@ -80,8 +87,8 @@ type World struct {
 	process  *process
 	index    int // of the process
 	actor    string
-	ctx      context.Context //nolint:containedctx // an actor is one run of a function; this carries its boundaries
-	claims   map[string]int64
+	ctx      context.Context  //nolint:containedctx // an actor is one run of a function; this carries its boundaries
+	claims   map[string]int64 // workflows under its lease, and the generations it was given
 	inbounds int
 	jumping  bool // it moves the clock just now
 }
@@ -111,17 +118,17 @@ func (w *World) Inbox() *dedupe.Inbox { return w.process.inbox }
 // Provider is the provider, with its record.
 func (w *World) Provider() *efatest.Server { return w.srv }
 
-// Start starts a workflow. The inbox is the provider's first one if it names
-// none.
+// Start starts a workflow in a transaction that a user began. The inbox is the
+// provider's first one if it names none.
 func (w *World) Start(s resume.Start) error {
 	if s.Inbox == "" {
 		s.Inbox = w.srv.Inbox()
 	}
-	_, err := w.process.start(w.ctx, s)
-	return err
+	return w.process.start(w.ctx, s)
 }
 
-// Signal gives a workflow an input of the user's own.
+// Signal gives a workflow an input of the user's own, in a transaction that a
+// user began.
 func (w *World) Signal(workflow, id string, data []byte) error {
 	return w.process.signal(w.ctx, workflow, id, data)
 }
@@ -130,7 +137,11 @@ func (w *World) Signal(workflow, id string, data []byte) error {
 func (w *World) Match() error { return w.once(resume.JobMatch) }
 
 // Work runs one due workflow, as a worker does.
-func (w *World) Work() error { return w.once(resume.JobWork) }
+func (w *World) Work() error {
+	clear(w.claims)
+	defer clear(w.claims)
+	return w.once(resume.JobWork)
+}
 
 // Send makes one attempt of one due send, as a sender does.
 func (w *World) Send() error { return w.once(resume.JobSend) }
@@ -153,9 +164,14 @@ func (w *World) Jump(d time.Duration) error {
 	}
 	w.srv.Advance(d)
 	w.swept.Store(false)
+	now, err := w.rig.store.read(context.Background())
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.readAt = time.Time{}
+	w.before, w.readAt = now, time.Now()
+	w.moved += d
 	return nil
 }
 
