@@ -45,6 +45,9 @@ type Engine struct {
 	runs   runs
 	notice notice
 	reads  quota
+	listed evidence     // of threads
+	bodies evidence     // of messages
+	taken  atomic.Bool  // the name is the stream's
 	refuse atomic.Int64 // when the provider last refused the credential, Unix seconds; 0 is never
 }
 
@@ -111,8 +114,13 @@ func newEngine(db *sqldb.DB, mail Mail, step Step, cfg Config) (*Engine, error) 
 }
 
 // Migrate brings the database to the engine's schema. Several processes may
-// call it at once.
-func (e *Engine) Migrate(ctx context.Context) error { return schema.Migrate(ctx, e.db) }
+// call it at once. A name that another stream's engine has is [ErrStream].
+func (e *Engine) Migrate(ctx context.Context) error {
+	if err := schema.Migrate(ctx, e.db); err != nil {
+		return err
+	}
+	return e.take(ctx)
+}
 
 // SQL is the Postgres schema as a script, for those who run their own
 // migrations.

@@ -16,6 +16,7 @@ import (
 type reading struct {
 	mail    Mail
 	threads map[address][]client.Message
+	broken  map[address]error // while inputs are loaded: what need not be asked for again
 }
 
 func (r *reading) thread(ctx context.Context, inbox, thread string) ([]client.Message, error) {
@@ -23,9 +24,15 @@ func (r *reading) thread(ctx context.Context, inbox, thread string) ([]client.Me
 	if got, ok := r.threads[key]; ok {
 		return got, nil
 	}
+	if err := r.broken[key]; err != nil {
+		return nil, err
+	}
 	var out []client.Message
 	for m, err := range r.mail.Messages(ctx, inbox, thread) {
 		if err != nil {
+			if r.broken != nil {
+				r.broken[key] = err
+			}
 			return nil, err
 		}
 		out = append(out, m)
@@ -62,8 +69,8 @@ type inputs struct {
 
 // load reads the content of a claimed workflow's pending inputs. An input that
 // cannot be read yet stays pending. It holds the workflow back for a while,
-// then the others go on without it. Only a service that fails altogether is an
-// error.
+// then the others go on without it. A read that fails is an error while the
+// service may be away; the others are read all the same, as evidence.
 func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, error) {
 	var in inputs
 	pending, err := rowsOf(ctx, e.db.Read(), scanMail, e.st.MailPending, e.cfg.Name, w.id, w.run)
@@ -74,21 +81,26 @@ func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, 
 	if err != nil {
 		return in, err
 	}
+	r.broken = map[address]error{}
+	defer func() { r.broken = nil }()
+	var away error
 	for _, m := range pending {
-		age := now.Sub(m.arrived)
+		age := m.unreadFor(now)
 		if m.due.After(now) {
 			in.later(m.due)
 			// Between two tries; or bound by a person while the deadline's run worked.
-			in.wait = in.wait || m.attempts > 0 && age < e.cfg.UnreadableFor || m.attempts == 0 && w.TimedOut
+			in.wait = in.wait || m.unread > 0 && age < e.cfg.UnreadableFor || m.unread == 0 && w.TimedOut
 			continue
 		}
 		got, err := e.read(ctx, m, r)
 		switch {
 		case err == nil:
 			in.ready = append(in.ready, got)
-		case !isMissing(err):
+		case ctx.Err() != nil, isRefused(err):
 			return in, e.seen(err)
-		case age >= e.cfg.UnreadableUntil:
+		case !e.bodies.blames(address{m.inbox, m.message}, err):
+			away = err
+		case m.givenUp(now, err, e.cfg):
 			in.late = append(in.late, m)
 		default:
 			in.wait = in.wait || age < e.cfg.UnreadableFor
@@ -100,7 +112,21 @@ func (e *Engine) load(ctx context.Context, w *workflowRow, r *reading) (inputs, 
 		}
 	}
 	slices.SortStableFunc(in.ready, inOrder)
-	return in, nil
+	return in, away
+}
+
+// unreadFor is how long the message has been the reason that it is not read.
+func (m *mailRow) unreadFor(now time.Time) time.Duration {
+	if m.unread == 0 {
+		return 0
+	}
+	return now.Sub(m.unreadSince)
+}
+
+// givenUp says whether a person must look at a message that cannot be read. A
+// service that fails must have failed it often: it may come and go.
+func (m *mailRow) givenUp(now time.Time, err error, cfg Config) bool {
+	return m.unreadFor(now) >= cfg.UnreadableUntil && (isMissing(err) || m.unread >= int64(cfg.Attempts))
 }
 
 // rereadAfter is when an unreadable message of that age is tried again: after
@@ -120,13 +146,20 @@ func (in *inputs) later(t time.Time) {
 	}
 }
 
-// isMissing says whether the message, not the service, is the trouble: it is
-// not there yet, or the provider will not show it, or shows what cannot be read.
+// isMissing says whether the provider itself says that the message is the
+// trouble: it is not there yet, or will not be shown.
 func isMissing(err error) bool {
-	if errors.Is(err, errUnreadable) || errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrBadAnswer) {
+	if errors.Is(err, errUnreadable) || errors.Is(err, client.ErrNotFound) {
 		return true
 	}
 	return client.ClassOf(err) == client.ClassRequest
+}
+
+// isRefused says whether no read would succeed now: the credential or a quota
+// is the trouble.
+func isRefused(err error) bool {
+	class := client.ClassOf(err)
+	return class == client.ClassCredential || class == client.ClassQuota
 }
 
 // inOrder: by position within a thread; between threads by the messages' own
@@ -169,6 +202,7 @@ func (e *Engine) readMessage(ctx context.Context, l *loaded, r *reading) error {
 	if err != nil {
 		return err
 	}
+	e.listed.succeeded(address{l.row.inbox, l.row.thread})
 	i := slices.IndexFunc(messages, func(m client.Message) bool { return m.ID == l.row.message })
 	if i < 0 {
 		return errUnreadable
@@ -178,6 +212,7 @@ func (e *Engine) readMessage(ctx context.Context, l *loaded, r *reading) error {
 		return err
 	}
 	e.credential(true)
+	e.bodies.succeeded(address{l.row.inbox, l.row.message})
 	if !l.input.Body.Available {
 		return errUnreadable
 	}

@@ -27,8 +27,8 @@ func soon(n int64) time.Duration { return min(250*time.Millisecond<<min(n, 10), 
 
 // claimMail leases up to n unplaced mails that are due.
 func (e *Engine) claimMail(ctx context.Context, n int) ([]*mailRow, error) {
-	if e.refused() {
-		return nil, nil
+	if err := e.take(ctx); err != nil || e.refused() {
+		return nil, err
 	}
 	return claimOf(ctx, e.db, scanMail, e.st.MailUnplaced, e.cfg.Name, n, e.cfg.Lease)
 }
@@ -294,9 +294,11 @@ func (e *Engine) find(ctx context.Context, inbox, thread, message string) (clien
 		}
 		if msg.ID == message {
 			e.credential(true)
+			e.listed.succeeded(address{inbox, thread})
 			return msg, nil
 		}
 	}
+	e.listed.succeeded(address{inbox, thread})
 	return client.Message{}, errUnreadable
 }
 
@@ -308,10 +310,20 @@ func (e *Engine) seen(err error) error {
 	return err
 }
 
-// unreadable keeps a message that could not be read, and after a day puts it
-// before a person.
+// unreadable keeps a message that could not be read. After a day in which it
+// was itself the trouble it is before a person.
 func (e *Engine) unreadable(ctx context.Context, m *mailRow, cause error) error {
-	if !isMissing(cause) || e.age(ctx, m) < e.cfg.UnreadableUntil {
+	if !e.listed.blames(address{m.inbox, m.thread}, cause) {
+		return cause
+	}
+	now, err := e.now(ctx, e.db.Read())
+	if err != nil {
+		return err
+	}
+	if !m.givenUp(now, cause, e.cfg) {
+		if err := e.exec(ctx, e.st.MailUnread, m.id, e.cfg.Lease); err != nil {
+			return err
+		}
 		return cause
 	}
 	return e.inTx(ctx, func(l *ledger) error {

@@ -74,7 +74,7 @@ func (e *Engine) readDelivery(ctx context.Context, m *mailRow) error {
 		return err
 	}
 	msg, err := e.find(ctx, m.inbox, s.thread, m.message)
-	if isMissing(err) && m.attempts > 5 {
+	if err != nil && m.attempts > 5 && e.listed.blames(address{m.inbox, s.thread}, err) {
 		return nil // a state that nobody can read is no news
 	}
 	m.delivery = msg.Delivery

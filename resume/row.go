@@ -76,6 +76,8 @@ type mailRow struct {
 	data                   []byte
 	due                    time.Time
 	attempts               int64
+	unread                 int64     // tries in a row to read it that failed, itself being the trouble
+	unreadSince            time.Time // the first of them
 	decidedBy              string
 	decidedAt              time.Time
 	decision, target       string
@@ -86,7 +88,7 @@ func scanMail(scan sqldb.Scan, m *mailRow) error {
 	var candidates string
 	if err := scan(&m.id, &m.stream, &m.eventID, &m.kind, &m.inbox, &m.thread, &m.message, &m.approval, &m.delivery, &m.version, &m.alias,
 		&m.place, &m.workflow, &m.run, &m.matchedBy, &m.proof, &m.consumed, &m.reason, &candidates, &m.data, &m.due, &m.attempts,
-		&m.decidedBy, &m.decidedAt, &m.decision, &m.target, &m.arrived); err != nil {
+		&m.unread, &m.unreadSince, &m.decidedBy, &m.decidedAt, &m.decision, &m.target, &m.arrived); err != nil {
 		return err
 	}
 	return json.Unmarshal([]byte(candidates), &m.candidates)

@@ -14,8 +14,10 @@ import (
 // with {in}, or looked up row by row: Postgres takes any such parameter for a
 // hundred rows and would read a middling table whole.
 type statements struct {
-	Now     string
-	Through string
+	Now          string
+	EngineTake   string
+	EngineStream string
+	Through      string
 
 	Backlog       string
 	WorkflowIsDue string
@@ -111,7 +113,7 @@ const workflowColumns = `w.id, w.run, w.kind, w.inbox, w.counterparty, w.status,
 
 const mailColumns = `m.id, m.stream, m.event_id, m.kind, m.inbox, m.thread, m.message, m.approval, m.delivery, m.version, m.alias_of is not null,
 	m.place, m.workflow, m.run, m.matched_by, m.proof, m.consumed_by is not null, m.reason, m.candidates, m.data, m.due, m.attempts,
-	m.decided_by, m.decided_at, m.decision, m.target, m.arrived_at`
+	m.unread, m.unread_since, m.decided_by, m.decided_at, m.decision, m.target, m.arrived_at`
 
 const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.body, o.hash, o.recipients, o.subject, o.state, o.attempts, o.stalls, o.first_attempt,
 	o.message, o.thread, o.approval, o.version, o.delivery, o.error, o.created_at, o.settled_at`
@@ -124,8 +126,10 @@ const justBound = `t.engine = $1 and t.stream = $2 and t.inbox = $3 and t.thread
 
 func newStatements(d sqldb.Dialect) statements {
 	st := statements{
-		Now:     `select {now}`,
-		Through: `select s.through from {s}streams as s where s.name = $1 and s.attached_at is not null`,
+		Now:          `select {now}`,
+		EngineTake:   `insert into {s}engines (name, stream) values ($1, $2) on conflict do nothing`,
+		EngineStream: `select stream from {s}engines where name = $1`,
+		Through:      `select s.through from {s}streams as s where s.name = $1 and s.attached_at is not null`,
 		Backlog: `select {now}, (select min(w.due) from {s}workflows as w where w.engine = $1 and w.due is not null),
 			(select count(*) from {s}mail as m where m.engine = $1 and m.place = 'review'),
 			(select min(m.arrived_at) from {s}mail as m where m.engine = $1 and m.place = 'review'),
@@ -198,12 +202,15 @@ func newStatements(d sqldb.Dialect) statements {
 			values ($1, $2, $3, $4, $5, 'input', $6, $7, $8, $9, $10, {now}, {now}) on conflict do nothing`,
 		MailPlace: `update {s}mail as m set place = r.place, workflow = r.workflow, run = r.run, matched_by = r.matched_by,
 				proof = r.proof, reason = r.reason, candidates = r.candidates, delivery = r.delivery, due = coalesce({time r.due}, m.due),
-				attempts = case when m.place = 'unplaced' and r.place <> 'unplaced' then 0 else m.attempts end
+				attempts = case when m.place = 'unplaced' and r.place <> 'unplaced' then 0 else m.attempts end,
+				unread = case when m.place = r.place then m.unread else 0 end,
+				unread_since = case when m.place = r.place then m.unread_since end
 			from {rows $1 id bigint, place text, workflow text, run text, matched_by text, proof text, reason text,
 				candidates text, delivery text, due bigint} as r where m.id = r.id and m.id {in $2 bigint}`,
-		MailWait:   `update {s}mail set due = {after $2}, attempts = attempts - 1 where id = $1 and place = 'unplaced'`,
-		MailUnread: `update {s}mail set due = {after $2}, attempts = attempts + 1 where id = $1 and place = 'input' and consumed_by is null`,
-		MailRetry:  `update {s}mail set due = {after $2} where id = $1 and place in ('unplaced', 'input')`,
+		MailWait: `update {s}mail set due = {after $2}, attempts = attempts - 1 where id = $1 and place = 'unplaced'`,
+		MailUnread: `update {s}mail set due = {after $2}, unread = unread + 1, unread_since = coalesce(unread_since, {now})
+			where id = $1 and place in ('unplaced', 'input') and consumed_by is null`,
+		MailRetry: `update {s}mail set due = {after $2} where id = $1 and place in ('unplaced', 'input')`,
 		MailUnplaced: `with c as materialized (select m.id as found from {s}mail as m where m.engine = $1 and m.place = 'unplaced' and m.due <= {now}
 				order by m.due limit $2 {skip})
 			update {s}mail as m set due = {after $3}, attempts = m.attempts + 1 from c where m.id = c.found returning ` + returning(mailColumns),

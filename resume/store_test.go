@@ -16,7 +16,7 @@ import (
 var times = map[string][]string{
 	"workflows": {"due", "deadline", "created_at", "updated_at", "finished_at"},
 	"threads":   {"at"},
-	"mail":      {"due", "decided_at", "arrived_at"},
+	"mail":      {"due", "unread_since", "decided_at", "arrived_at"},
 	"sends":     {"first_attempt", "due", "created_at", "settled_at"},
 	"history":   {"at"},
 	"streams":   {"attached_at", "through", "lease_until", "created_at"},

@@ -1,5 +1,12 @@
 -- +goose Up
 
+-- Whose an engine's name is.
+create table {s}engines (
+    name    {id} not null,
+    stream  {id} not null,
+    primary key (name)
+);
+
 -- One row a workflow; a new run of an ID used before takes the row over.
 create table {s}workflows (
     engine        {id} not null,
@@ -79,6 +86,8 @@ create table {s}mail (
     data        {bytes},                        -- a signal's
     due         {time} not null,                -- not looked at before
     attempts    bigint not null default 0,
+    unread      bigint not null default 0,      -- tries in a row to read it that failed, itself being the trouble
+    unread_since {time},                        -- the first of them
     decided_by  text not null default '',       -- the person
     decided_at  {time},
     decision    text not null default '',       -- bind, dismiss
