@@ -15,12 +15,12 @@ const commitTimeout = 30 * time.Second
 func (e *Engine) commit(ctx context.Context, run *Run, next Next, accepted []*loaded, verdicts []*mailRow) error {
 	saved, err := next.newState(run.row.saved)
 	if err != nil {
-		return err
+		return &stepError{err}
 	}
 	return e.db.Tx(ctx, func(tx sqldb.Tx) error {
 		for _, join := range run.joins {
 			if err := join(ctx, tx); err != nil {
-				return err
+				return joined(ctx, tx, err)
 			}
 		}
 		l, err := e.ledger(ctx, tx)
@@ -32,6 +32,15 @@ func (e *Engine) commit(ctx context.Context, run *Run, next Next, accepted []*lo
 		}
 		return l.save(ctx)
 	})
+}
+
+// joined makes an error of a joined write one of the step, unless the database
+// is the trouble. A write that takes all of a commit's time is the step's, too.
+func joined(ctx context.Context, tx sqldb.Tx, err error) error {
+	if ctx.Err() == nil && sqldb.IsLost(ctx, tx, err) {
+		return err
+	}
+	return &stepError{err}
 }
 
 func (l *ledger) commit(ctx context.Context, run *Run, next Next, saved []byte, accepted []*loaded, verdicts []*mailRow) error {
