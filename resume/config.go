@@ -24,7 +24,7 @@ type Config struct {
 	// one engine of a schema.
 	Inboxes map[string][]string
 
-	Name   string // part of every key, so that several engines share a schema; default "default"
+	Name   string // part of every key, so that several engines share a schema, and of one stream; default "default"
 	Schema string // Postgres schema; default "replywake"
 
 	// Policy judges a message before the step sees it; default [AcceptAll].

@@ -1,12 +1,18 @@
 package resume_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/dedupe"
+	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/resume"
 )
 
@@ -51,23 +57,61 @@ func TestEnginesAndStreamsShareASchema(t *testing.T) {
 	})
 }
 
-// A second engine of the same project sees the same events.
+// A second engine of the same project sees the same events: one inbox hands
+// them to both.
 func TestTwoEnginesOfOneStreamKeepTheirInboxes(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
 		two := efatest.Config{Inboxes: map[string]string{"ibx_a": "a@agents.example", "ibx_b": "b@agents.example"}}
 		a := open(listens, resume.Config{}, two)
 		cfg := a.cfg
 		cfg.Name, cfg.Inboxes = "sales", map[string][]string{"ibx_b": {"b@agents.example"}}
-		_, _, sales, _ := a.engine(a.mail, cfg)
-		a.ask("w1", supplier)
-		for range 3 {
-			did, err := sales.Once(t.Context(), resume.JobWork)
+		pg, lite, sales, _ := a.engine(a.mail, cfg)
+		start := resume.Start{ID: "s1", Inbox: "ibx_b", Counterparty: supplier, First: question(supplier)}
+		var err error
+		if pg != nil {
+			a.inbox, err = dedupe.NewPostgres(a.pool, dedupe.Config{Stream: a.mail.Stream(), Schema: cfg.Schema},
+				func(ctx context.Context, tx pgx.Tx, fresh []events.Event) error {
+					return errors.Join(a.pg.Route(ctx, tx, fresh), pg.Route(ctx, tx, fresh))
+				})
 			require.NoError(t, err)
-			require.False(t, did)
+			_, err = pg.Start(ctx, nil, start)
+		} else {
+			a.inbox, err = dedupe.NewSQLite(a.db, dedupe.Config{Stream: a.mail.Stream()},
+				func(ctx context.Context, tx *sql.Tx, fresh []events.Event) error {
+					return errors.Join(a.lite.Route(ctx, tx, fresh), lite.Route(ctx, tx, fresh))
+				})
+			require.NoError(t, err)
+			_, err = lite.Start(ctx, nil, start)
 		}
-		_, err := sales.Workflow(t.Context(), "w1")
+		require.NoError(t, err)
+		did := func(job resume.Job) bool {
+			did, err := sales.Once(ctx, job)
+			require.NoError(t, err)
+			return did
+		}
+		require.True(t, did(resume.JobSend))
+		sent := a.srv.Sends()[0]
+
+		a.ask("w1", supplier)
+		require.False(t, did(resume.JobWork))
+		_, err = sales.Workflow(ctx, "w1")
 		require.ErrorIs(t, err, resume.ErrNotFound)
+
+		in := a.srv.Inbound(efatest.Mail{Inbox: "ibx_b", From: supplier, ReplyTo: sent.MessageID, Text: "1"})
+		fresh := a.srv.Inbound(efatest.Mail{Inbox: "ibx_b", From: supplier, Text: "2"})
+		a.rest()
+		require.Empty(t, a.runs(), "mail of the other engine's inbox is not this one's")
+		for busy := true; busy; {
+			busy = did(resume.JobMatch) || did(resume.JobWork)
+		}
+		var got []string
+		for _, run := range a.runs() {
+			require.Equal(t, "s1", run.ID)
+			got = append(got, messages(run)...)
+		}
+		require.ElementsMatch(t, []string{in.MessageID, fresh.MessageID}, got)
 	})
 }
 
@@ -101,5 +145,36 @@ func TestWorkflowsArePaged(t *testing.T) {
 		require.True(t, all[4].Finished.IsZero())
 		_, err = r.eng.Timeline(ctx, "w9")
 		require.ErrorIs(t, err, resume.ErrNotFound)
+	})
+}
+
+// A name belongs to one stream: an engine of another project takes nothing, and
+// sends nothing, of its workflows.
+func TestANameBelongsToOneStream(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		a := open(listens, resume.Config{})
+		a.start(resume.Start{ID: "w1", Counterparty: supplier, First: question(supplier)})
+
+		b := bareRig(t, a.store, listens, efatest.Config{Project: "prj_other"})
+		b.pool, b.db = a.pool, a.db
+		cfg := resume.Config{Schema: a.cfg.Schema, Inboxes: a.cfg.Inboxes}
+		if a.store == "sqlite" {
+			_, err := resume.NewSQLite(a.db, b.mail, listens, cfg)
+			require.ErrorIs(t, err, resume.ErrStream)
+			return
+		}
+		other, err := resume.NewPostgres(a.pool, b.mail, listens, cfg)
+		require.NoError(t, err)
+		for _, job := range []resume.Job{resume.JobSend, resume.JobWork, resume.JobMatch} {
+			_, err = other.Once(ctx, job)
+			require.ErrorIs(t, err, resume.ErrStream)
+		}
+		require.ErrorIs(t, other.Migrate(ctx), resume.ErrStream)
+		require.ErrorIs(t, other.Run(ctx), resume.ErrStream)
+		_, err = other.Start(ctx, nil, resume.Start{Inbox: a.srv.Inbox(), Counterparty: supplier})
+		require.ErrorIs(t, err, resume.ErrStream)
+		require.Empty(t, b.srv.Sends())
 	})
 }

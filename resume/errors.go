@@ -16,7 +16,7 @@ var (
 	ErrTerminal   = fmt.Errorf("%w: the workflow is over", Err)
 	ErrNotOver    = fmt.Errorf("%w: the workflow is not over", Err)
 	ErrInbox      = fmt.Errorf("%w: not an inbox of this engine", Err)
-	ErrStream     = fmt.Errorf("%w: an event of another stream", Err)
+	ErrStream     = fmt.Errorf("%w: another stream", Err)
 	ErrTooLate    = fmt.Errorf("%w: too late to undo", Err)
 	ErrSchema     = fmt.Errorf("%w: the schema is not current: call Migrate", Err)
 	ErrRefused    = fmt.Errorf("%w: the provider refuses the credential", Err)

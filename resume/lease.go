@@ -11,6 +11,9 @@ import (
 
 // claim takes up to n due workflows under a lease.
 func (e *Engine) claim(ctx context.Context, n int) (claimed []*workflowRow, err error) {
+	if err := e.take(ctx); err != nil {
+		return nil, err
+	}
 	err = e.inTx(ctx, func(l *ledger) error {
 		claimed = nil
 		rows, err := rowsOf(ctx, l.tx, scanWorkflow, e.st.WorkflowDue, e.cfg.Name, n)

@@ -37,8 +37,12 @@ func (e *Engine) Wake() {
 // Run works until ctx ends: it matches mail, runs steps, sends and keeps
 // deadlines. Then it takes no more work, lets running steps finish for
 // Config.Drain, stops the rest and gives their leases back. It returns nil
-// after a clean stop. Errors of the database or the provider are waited out.
+// after a clean stop. Errors of the database or the provider are waited out; a
+// name that another stream's engine has is [ErrStream].
 func (e *Engine) Run(ctx context.Context) error {
+	if err := e.take(ctx); errors.Is(err, ErrStream) {
+		return err
+	}
 	hard, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // outlives ctx by Drain
 	defer stop(nil)
 	defer e.observe()()

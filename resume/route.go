@@ -19,6 +19,9 @@ func (e *Engine) route(ctx context.Context, tx sqldb.Tx, fresh []events.Event) e
 	if err != nil || len(used) == 0 {
 		return err
 	}
+	if err := e.compare(ctx, tx); err != nil {
+		return err
+	}
 	l := e.timeless(tx)
 	keys, err := l.lookUp(ctx, used, l.clock())
 	if err != nil {

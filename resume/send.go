@@ -16,8 +16,8 @@ import (
 
 // claimSends leases up to n due sends.
 func (e *Engine) claimSends(ctx context.Context, n int) ([]*sendRow, error) {
-	if e.refused() {
-		return nil, nil
+	if err := e.take(ctx); err != nil || e.refused() {
+		return nil, err
 	}
 	return claimOf(ctx, e.db, scanSend, e.st.SendClaim, e.cfg.Name, n, e.cfg.SendRetryAfter)
 }

@@ -83,6 +83,9 @@ func (e *Engine) start(ctx context.Context, tx sqldb.Tx, s Start) (string, error
 	if s.ID == "" {
 		s.ID = rand.Text()
 	}
+	if err := e.compare(ctx, tx); err != nil {
+		return "", err
+	}
 	l, err := e.ledger(ctx, tx)
 	if err != nil {
 		return "", err
