@@ -60,9 +60,15 @@ func adminRoutes(eng *resume.Engine, start func(context.Context, resume.Start) e
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /workflows", a.create)
 	mux.HandleFunc("GET /workflows/{id}", a.show)
+	mux.HandleFunc("POST /workflows/{id}/run", a.change("run", eng.RunNow))
+	mux.HandleFunc("POST /workflows/{id}/cancel", a.change("cancel", eng.Cancel))
+	mux.HandleFunc("POST /workflows/{id}/reopen", a.change("reopen", eng.Reopen))
 	mux.HandleFunc("GET /unmatched", a.unmatched)
-	mux.HandleFunc("POST /unmatched/{event}/bind", a.bind)
+	mux.HandleFunc("GET /settled", a.settled)
+	mux.HandleFunc("POST /unmatched/{event}/bind", a.bindBy("bind", eng.Bind))
+	mux.HandleFunc("POST /unmatched/{event}/rebind", a.bindBy("rebind", eng.Rebind))
 	mux.HandleFunc("POST /unmatched/{event}/dismiss", a.dismiss)
+	mux.HandleFunc("POST /unmatched/{event}/undo", a.undo)
 	mux.HandleFunc("GET /review/", a.review)
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /doctor", func(w http.ResponseWriter, r *http.Request) { examine(w, r, doc) })
@@ -198,15 +204,30 @@ func (a *admin) unmatched(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, err)
 		return
 	}
+	writeJSON(w, http.StatusOK, map[string]any{"items": viewsOf(queue)})
+}
+
+// settled shows what no workflow got and nobody decided on, newest first: the
+// newest page, or the one behind the item of ?before. It can be bound too.
+func (a *admin) settled(w http.ResponseWriter, r *http.Request) {
+	items, err := a.eng.Settled(r.Context(), r.URL.Query().Get("before"), queuePage)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"items": viewsOf(items)})
+}
+
+func viewsOf(all []resume.Item) []itemView {
 	items := []itemView{}
-	for _, it := range queue {
+	for _, it := range all {
 		v := itemView{EventID: it.EventID, InboxID: it.Inbox, ThreadID: it.Thread, MessageID: it.Message, Reason: it.Reason, Candidates: []string{}}
 		for _, c := range it.Candidates {
 			v.Candidates = append(v.Candidates, c.Workflow)
 		}
 		items = append(items, v)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"items": items})
+	return items
 }
 
 const queuePage = 50
@@ -225,18 +246,24 @@ func (a *admin) queue(ctx context.Context) ([]resume.Item, error) {
 	}
 }
 
-func (a *admin) bind(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		WorkflowID string `json:"workflow_id"`
+func (a *admin) bindBy(decision string, bind func(ctx context.Context, eventID, workflow, by string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			WorkflowID string `json:"workflow_id"`
+		}
+		err := readJSON(w, r, &in)
+		if err == nil && in.WorkflowID == "" {
+			err = badRequest("missing: workflow_id")
+		}
+		if err == nil {
+			err = bind(r.Context(), r.PathValue("event"), in.WorkflowID, person(r))
+		}
+		a.decided(w, r, decision, err)
 	}
-	err := readJSON(w, r, &in)
-	if err == nil && in.WorkflowID == "" {
-		err = badRequest("missing: workflow_id")
-	}
-	if err == nil {
-		err = a.eng.Bind(r.Context(), r.PathValue("event"), in.WorkflowID, person(r))
-	}
-	a.decided(w, r, "bind", err)
+}
+
+func (a *admin) undo(w http.ResponseWriter, r *http.Request) {
+	a.decided(w, r, "undo", a.eng.Undo(r.Context(), r.PathValue("event"), person(r)))
 }
 
 func (a *admin) dismiss(w http.ResponseWriter, r *http.Request) {
@@ -259,6 +286,18 @@ func (a *admin) decided(w http.ResponseWriter, r *http.Request, decision string,
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"event_id": r.PathValue("event"), "decision": decision})
+}
+
+// change is what a person may do to a workflow.
+func (a *admin) change(what string, do func(ctx context.Context, workflow, by string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id := r.PathValue("id")
+		if err := do(r.Context(), id, person(r)); err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]string{"id": id, "did": what})
+	}
 }
 
 // problem is an answer that is no success.
@@ -290,8 +329,12 @@ func (a *admin) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeJSON(w, http.StatusNotFound, problem{Error: "not found"})
 	case errors.Is(err, resume.ErrTerminal):
 		writeJSON(w, http.StatusConflict, problem{Error: "the workflow is over"})
-	case errors.Is(err, resume.Err): // what Start finds wrong; it quotes nothing
-		writeJSON(w, http.StatusBadRequest, problem{Error: err.Error()})
+	case errors.Is(err, resume.ErrNotOver):
+		writeJSON(w, http.StatusConflict, problem{Error: "the workflow is not over"})
+	case errors.Is(err, resume.ErrTooLate):
+		writeJSON(w, http.StatusConflict, problem{Error: "too late: a run has it, or may have it"})
+	case errors.Is(err, resume.Err) && !errors.Is(err, resume.ErrSchema) && !errors.Is(err, resume.ErrStream):
+		writeJSON(w, http.StatusBadRequest, problem{Error: err.Error()}) // what Start finds wrong; it quotes nothing
 	default:
 		a.log.Warn("a request could not be answered", "path", r.URL.Path, "error", err)
 		w.Header().Set("Retry-After", "1")

@@ -59,7 +59,7 @@ func newHouse(t *testing.T, database string) *house {
 	t.Cleanup(h.db.close)
 	h.eng, err = h.db.engine(provider, step, resume.Config{
 		Inboxes: map[string][]string{h.srv.Inbox(): {h.srv.Address(h.srv.Inbox())}},
-		Poll:    20 * time.Millisecond, Hold: time.Millisecond, Drain: time.Second, Logger: log,
+		Poll:    20 * time.Millisecond, Hold: time.Minute, Drain: time.Second, Logger: log,
 	})
 	require.NoError(t, err)
 	inbox, err := h.db.inbox(dedupe.Config{Stream: provider.Stream(), AfterCommit: h.eng.Wake, Logger: log})
@@ -348,6 +348,7 @@ func TestPeopleDecide(t *testing.T) {
 		h.answers(200, "POST", bind, `{"workflow_id":"a"}`)
 		h.isHandled(bind, `{"workflow_id":"b"}`, "bind", "a")
 		h.isHandled("/unmatched/"+which.EventID+"/dismiss", `{"reason":"no"}`, "bind", "a")
+		h.answers(200, "POST", "/workflows/a/run", "")
 
 		dismiss := "/unmatched/" + spam.EventID + "/dismiss"
 		h.answers(200, "POST", dismiss, `{"reason":"spam"}`)
@@ -374,6 +375,65 @@ func (h *house) isHandled(path, body, decision, workflow string) {
 	require.NoError(h.t, json.Unmarshal([]byte(h.answers(409, "POST", path, body)), &p))
 	require.Equal(h.t, []string{decision, workflow, "kim"}, []string{p.Decision, p.Workflow, p.By})
 	require.WithinDuration(h.t, time.Now(), *p.At, time.Minute)
+}
+
+// What a person does they may take back, and workflows can be told to go on,
+// to end and to wait again.
+func TestPeopleChangeTheirMind(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, h *house) {
+		h.run()
+		for _, id := range []string{"a", "b"} {
+			h.answers(201, "POST", "/workflows", body(ask(id, "ann@example.com", 1, h.srv)))
+		}
+		h.until("asked", func() bool { return len(h.srv.Sends()) == 2 })
+		which := h.srv.Inbound(efatest.Mail{From: "ann@example.com", Text: "yes"})
+		h.until("queued", func() bool { return len(h.queue().Items) == 1 })
+
+		of := "/unmatched/" + which.EventID
+		h.answers(200, "POST", of+"/bind", `{"workflow_id":"a"}`)
+		h.answers(200, "POST", of+"/undo", "")
+		require.Len(t, h.queue().Items, 1)
+		h.answers(200, "POST", of+"/dismiss", `{"reason":"spam"}`)
+		h.answers(200, "POST", of+"/undo", "")
+		h.answers(200, "POST", of+"/bind", `{"workflow_id":"a"}`)
+		h.answers(200, "POST", of+"/rebind", `{"workflow_id":"b"}`)
+		h.answers(200, "POST", "/workflows/b/run", "")
+		h.until("acknowledged", func() bool { return len(h.srv.Sends()) == 3 })
+		require.Contains(t, h.answers(409, "POST", of+"/undo", ""), "too late")
+		require.Contains(t, h.answers(409, "POST", of+"/rebind", `{"workflow_id":"a"}`), "too late")
+
+		status := func(id string) string {
+			var v workflowView
+			require.NoError(t, json.Unmarshal([]byte(h.answers(200, "GET", "/workflows/"+id, "")), &v))
+			return v.Status
+		}
+		require.Contains(t, h.answers(409, "POST", "/workflows/a/reopen", ""), "not over")
+		h.answers(200, "POST", "/workflows/a/cancel", "")
+		require.Equal(t, "canceled", status("a"))
+		h.answers(409, "POST", "/workflows/a/run", "")
+		h.answers(200, "POST", "/workflows/a/reopen", "")
+		require.Equal(t, "waiting", status("a"))
+		for _, what := range []string{"run", "cancel", "reopen"} {
+			h.answers(404, "POST", "/workflows/nobody/"+what, "")
+		}
+
+		echo := h.srv.Inbound(efatest.Mail{From: h.srv.Address(h.srv.Inbox()), Text: "to myself"})
+		h.until("settled", func() bool { return strings.Contains(h.answers(200, "GET", "/settled", ""), echo.MessageID) })
+		require.JSONEq(t, `{"items":[]}`, h.answers(200, "GET", "/settled?before="+echo.EventID, ""))
+	})
+}
+
+// What may clear is no fault of the request's.
+func TestAnotherSchemaMayClear(t *testing.T) {
+	t.Parallel()
+	a := &admin{log: testLog(t)}
+	for _, err := range []error{resume.ErrSchema, resume.ErrStream} {
+		w := httptest.NewRecorder()
+		a.fail(w, httptest.NewRequest("POST", "/workflows", nil), fmt.Errorf("start: %w", err))
+		require.Equal(t, 503, w.Code)
+		require.Equal(t, "1", w.Header().Get("Retry-After"))
+	}
 }
 
 func TestUnmatchedShowsEveryPage(t *testing.T) {
