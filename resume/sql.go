@@ -126,7 +126,7 @@ const justBound = `t.engine = $1 and t.stream = $2 and t.inbox = $3 and t.thread
 
 func newStatements(d sqldb.Dialect) statements {
 	st := statements{
-		Now:          `select {now}`,
+		Now:          `select {clock}`,
 		EngineTake:   `insert into {s}engines (name, stream) values ($1, $2) on conflict do nothing`,
 		EngineStream: `select stream from {s}engines where name = $1`,
 		Through:      `select s.through from {s}streams as s where s.name = $1 and s.attached_at is not null`,
@@ -152,8 +152,8 @@ func newStatements(d sqldb.Dialect) statements {
 			finished_at = null, created_at = {now}, updated_at = {now} where engine = $1 and id = $2`,
 		WorkflowSave: `update {s}workflows as w set status = r.status, step = r.step, arrived = r.arrived, consumed = r.consumed, gen = r.gen,
 			due = {time r.due}, deadline = {time r.deadline}, wait = r.wait, finish = r.finish, kick = r.kick, timed_out = r.timed_out,
-			timeouts = r.timeouts, attempts = r.attempts, stalls = r.stalls, begun = r.begun, error = r.error, owner = r.owner, updated_at = {now},
-			finished_at = case when r.terminal then coalesce(w.finished_at, {now}) else null end
+			timeouts = r.timeouts, attempts = r.attempts, stalls = r.stalls, begun = r.begun, error = r.error, owner = r.owner, updated_at = {clock},
+			finished_at = case when r.terminal then coalesce(w.finished_at, {clock}) else null end
 			from {rows $2 id text, status text, step bigint, arrived bigint, consumed bigint, gen bigint, due bigint, deadline bigint, wait bigint,
 				finish boolean, kick boolean, timed_out boolean, timeouts bigint, attempts bigint, stalls bigint, begun boolean, error text, owner text, terminal boolean} as r
 			where w.engine = $1 and w.id = r.id and w.id {in $3 text}`,
@@ -244,7 +244,7 @@ func newStatements(d sqldb.Dialect) statements {
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'planned', {now}, {now})`,
 		SendClaim: `with c as materialized (select o.workflow as c_workflow, o.run as c_run, o.step as c_step from {s}sends as o where o.engine = $1 and o.due <= {now}
 				order by o.due limit $2 {skip})
-			update {s}sends as o set attempts = o.attempts + 1, first_attempt = coalesce(o.first_attempt, {now}), due = {after $3}
+			update {s}sends as o set attempts = o.attempts + 1, first_attempt = coalesce(o.first_attempt, {clock}), due = {after $3}
 			from c where o.engine = $1 and o.workflow = c_workflow and o.run = c_run and o.step = c_step returning ` + returning(sendColumns),
 		SendLock: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3 and o.step = $4 {lock}`,
 		SendSettle: `update {s}sends set state = $5, message = $6, thread = $7, approval = $8, error = $9, due = null,

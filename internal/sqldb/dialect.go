@@ -25,7 +25,8 @@ var (
 // Render writes a statement's marks out:
 //
 //	{s}name                 a table of ours
-//	{now}                   the database's clock
+//	{now}                   the database's clock, on Postgres as the transaction began
+//	{clock}                 the same as it stands, however long the transaction takes
 //	{after $1}              that many microseconds from now
 //	{lock}, {skip}          FOR UPDATE, FOR UPDATE SKIP LOCKED (SQLite has one writer)
 //	x {in $1 text}          x = ANY of a []string or []int64
@@ -47,7 +48,7 @@ func (d Dialect) Render(s string) string {
 	s = markAfter.ReplaceAllStringFunc(s, func(m string) string {
 		return "(now() + " + markAfter.FindStringSubmatch(m)[1] + "::bigint * interval '1 microsecond')"
 	})
-	return strings.NewReplacer("{s}", quoteIdent(d.Schema)+".", "{now}", "now()",
+	return strings.NewReplacer("{s}", quoteIdent(d.Schema)+".", "{now}", "now()", "{clock}", "clock_timestamp()",
 		"{lock}", "for update", "{skip}", "for update skip locked").Replace(s)
 }
 
@@ -70,7 +71,7 @@ func (d Dialect) renderSQLite(s string) string {
 		return "(" + liteNow + " + " + markAfter.FindStringSubmatch(m)[1] + ")"
 	})
 	s = parameter.ReplaceAllString(s, "?$1")
-	return strings.NewReplacer("{s}", "replywake_", "{now}", liteNow, "{lock}", "", "{skip}", "").Replace(s)
+	return strings.NewReplacer("{s}", "replywake_", "{now}", liteNow, "{clock}", liteNow, "{lock}", "", "{skip}", "").Replace(s)
 }
 
 // RenderAll renders every string field of the struct that st points to.

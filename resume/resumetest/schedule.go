@@ -168,7 +168,7 @@ func outside(point string) bool {
 // dull are statements whose moment nobody else can notice: the clock, and
 // lines of the timeline.
 func dull(point string) bool {
-	return strings.HasPrefix(point, "select now()") || strings.HasPrefix(point, "select cast(unixepoch") ||
+	return strings.HasPrefix(point, "select clock_timestamp()") || strings.HasPrefix(point, "select cast(unixepoch") ||
 		strings.HasPrefix(point, "insert into") && strings.Contains(short(point), "history")
 }
 
