@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/replywake/replywake/internal/sqldb"
@@ -101,6 +102,7 @@ type statements struct {
 	PruneHistory    string
 	PruneSignals    string
 	PruneSends      string
+	PruneDecisions  string
 	PruneWorkflows  string
 	ForgetLive      string
 	ForgetSends     string
@@ -123,6 +125,20 @@ const sendColumns = `o.workflow, o.run, o.step, o.key, o.inbox, o.reply_to, o.bo
 const justBound = `t.engine = $1 and t.stream = $2 and t.inbox = $3 and t.thread = $4 and t.workflow = $5 and t.matched_by = 'person'
 	and not exists (select 1 from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4 and m.workflow = $5
 	and m.run = t.run and m.place = 'input' and m.id <> $6 and (m.consumed_by is not null or m.decision = 'bind'))`
+
+// prunable are finished workflows that nothing needs any more, the oldest
+// first. A send without an outcome needs its workflow: to be told it.
+const prunable = `select w.id from {s}workflows as w where w.engine = $1 and w.finished_at < {after $2}
+	and not exists (select 1 from {s}sends as o where o.engine = w.engine and o.workflow = w.id and o.state in ('planned', 'held')) %s
+	order by w.finished_at limit $3`
+
+// keptFrom is from when on what belongs to a run is kept for $2: since the
+// workflow finished; while it has not, so that it is looked at again after $4
+// more. It is null if nothing keeps it: the workflow is gone, or started anew.
+func keptFrom(workflow, run string) string {
+	return `(select coalesce(w.finished_at, {after $4}) from {s}workflows as w where w.engine = $1 and w.id = ` + workflow + ` and w.run = ` + run + `
+		and (w.finished_at is null or w.finished_at >= {after $2}))`
+}
 
 func newStatements(d sqldb.Dialect) statements {
 	st := statements{
@@ -217,7 +233,7 @@ func newStatements(d sqldb.Dialect) statements {
 		MailPending: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.place = 'input'
 			and m.consumed_by is null order by m.id`,
 		MailConsume: `update {s}mail as m set consumed_by = $1, position = r.position, proof = r.proof from {rows $2 id bigint, position bigint, proof text} as r
-			where m.id = r.id and m.id {in $3 bigint} and m.place = 'input' and m.consumed_by is null`,
+			where m.id = r.id and m.id {in $3 bigint} and m.place = 'input' and m.consumed_by is null and m.workflow = $4 and m.run = $5`,
 		MailByEvent: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.event_id = $2 {lock}`,
 		MailRead: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1
 			and m.id = (select coalesce(a.alias_of, a.id) from {s}mail as a where a.engine = $1 and a.event_id = $2)`,
@@ -227,7 +243,8 @@ func newStatements(d sqldb.Dialect) statements {
 			and place = 'input' and consumed_by is null`,
 		MailAlong: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.workflow = $2 and m.run = $3 and m.inbox = $4 and m.thread = $5
 			and m.place = 'input' and m.consumed_by is null and m.matched_by in ('person', 'thread') and m.decision = '' order by m.id {lock}`,
-		MailStill:  `select m.id from {s}mail as m where m.id {in $1 bigint} and m.place = 'input' and m.consumed_by is null order by m.id {lock}`,
+		MailStill: `select m.id from {s}mail as m where m.id {in $1 bigint} and m.place = 'input' and m.consumed_by is null and m.workflow = $2 and m.run = $3
+			order by m.id {lock}`,
 		MailReview: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.place = 'review' and m.id > $2 order by m.id limit $3`,
 		MailSettled: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.place = 'settled' and m.kind = 'received'
 			and m.alias_of is null and m.decision = '' and m.id < $2 order by m.id desc limit $3`,
@@ -240,8 +257,8 @@ func newStatements(d sqldb.Dialect) statements {
 		MailApproval: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.approval = $2 and m.approval <> ''
 			and m.kind = 'approval' and (m.place = 'unplaced' or m.reason = 'not_ours') order by m.id {lock}`,
 
-		SendInsert: `insert into {s}sends (engine, workflow, run, step, key, inbox, reply_to, body, hash, counterparty, recipients, subject, answering, state, due, created_at)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'planned', {now}, {now})`,
+		SendInsert: `insert into {s}sends (engine, workflow, run, step, key, inbox, reply_to, body, hash, counterparty, recipients, subject, answering, state, due, created_at, kept_from)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'planned', {now}, {now}, {now})`,
 		SendClaim: `with c as materialized (select o.workflow as c_workflow, o.run as c_run, o.step as c_step from {s}sends as o where o.engine = $1 and o.due <= {now}
 				order by o.due limit $2 {skip})
 			update {s}sends as o set attempts = o.attempts + 1, first_attempt = coalesce(o.first_attempt, {clock}), due = {after $3}
@@ -283,21 +300,32 @@ func newStatements(d sqldb.Dialect) statements {
 		HistoryEvent: `select at, what, step, detail from {s}history where engine = $1 and event_id = $2 order by id`,
 		HistoryOf:    `select at, what, step, detail from {s}history where engine = $1 and workflow = $2 and run = $3 order by id`,
 
-		PruneBodies: `update {s}sends set body = null where engine = $1 and state in ('accepted', 'failed', 'dropped') and body is not null
-			and created_at < {after $2}`,
-		PruneUnclaimed: `update {s}mail set place = 'settled', reason = 'expired' where id in (select m.id from {s}mail as m where m.engine = $1
-			and m.place = 'review' and m.candidates = '[]' and m.arrived_at < {after $2} order by m.arrived_at limit $3) and place = 'review'`,
-		PruneSends: `update {s}sends as o set body = null, subject = '', recipients = '[]', counterparty = '' where o.engine = $1 and o.state <> 'planned'
-			and o.counterparty <> '' and o.created_at < {after $2} and not exists (select 1 from {s}workflows as w where w.engine = $1
-			and w.id = o.workflow and w.run = o.run and (w.finished_at is null or w.finished_at >= {after $2}))`,
-		PruneSignals: `update {s}mail as m set data = null where m.engine = $1 and m.data is not null and m.arrived_at < {after $2}
-			and not exists (select 1 from {s}workflows as w where w.engine = $1 and w.id = m.workflow and w.run = m.run
-			and (w.finished_at is null or w.finished_at >= {after $2}))`,
-		PruneHistory: `delete from {s}history where id in (select h.id from {s}history as h join {s}workflows as w
-			on w.engine = h.engine and w.id = h.workflow where h.engine = $1 and w.finished_at < {after $2} limit $3)`,
-		PruneWorkflows: `delete from {s}workflows where engine = $1 and id in (select w.id from {s}workflows as w where w.engine = $1
-			and w.finished_at < {after $2} and not exists (select 1 from {s}history as h where h.engine = w.engine and h.workflow = w.id)
-			order by w.finished_at limit $3) and finished_at < {after $2}`,
+		PruneBodies: `with c as materialized (select o.workflow as c_workflow, o.run as c_run, o.step as c_step from {s}sends as o
+				where o.engine = $1 and o.body is not null and o.state in ('accepted', 'failed', 'dropped') and o.created_at < {after $2}
+				order by o.created_at limit $3 {skip})
+			update {s}sends as o set body = null from c where o.engine = $1 and o.workflow = c_workflow and o.run = c_run and o.step = c_step`,
+		PruneUnclaimed: `with c as materialized (select m.id as c_id from {s}mail as m where m.engine = $1 and m.place = 'review' and m.candidates = '[]'
+				and m.arrived_at < {after $2} order by m.arrived_at limit $3 {skip})
+			update {s}mail set place = 'settled', reason = 'expired' where id in (select c_id from c) and place = 'review'`,
+		PruneSends: `with c as materialized (select o.workflow as c_workflow, o.run as c_run, o.step as c_step, ` + keptFrom("o.workflow", "o.run") + ` as c_from
+				from {s}sends as o where o.engine = $1 and o.counterparty <> '' and o.state not in ('planned', 'held') and o.kept_from < {after $2}
+				order by o.kept_from limit $3 {skip})
+			update {s}sends as o set kept_from = coalesce(c_from, o.kept_from), body = case when c_from is null then null else o.body end,
+				subject = case when c_from is null then '' else o.subject end, recipients = case when c_from is null then '[]' else o.recipients end,
+				counterparty = case when c_from is null then '' else o.counterparty end
+			from c where o.engine = $1 and o.workflow = c_workflow and o.run = c_run and o.step = c_step`,
+		PruneSignals: `with c as materialized (select m.id as c_id, ` + keptFrom("m.workflow", "m.run") + ` as c_from from {s}mail as m
+				where m.engine = $1 and m.data is not null and (m.place <> 'input' or m.consumed_by is not null) and m.due < {after $2}
+				order by m.due limit $3 {skip})
+			update {s}mail as m set due = coalesce(c_from, m.due), data = case when c_from is null then null else m.data end from c where m.id = c_id`,
+		PruneDecisions: `with c as materialized (select h.id as c_id from {s}history as h where h.engine = $1 and h.workflow = '' and h.at < {after $2}
+				order by h.at limit $3 {skip})
+			delete from {s}history where id in (select c_id from c)`,
+		PruneHistory: `with c as materialized (select h.id as c_id from (` + fmt.Sprintf(prunable, "") + `) as w
+				join {s}history as h on h.engine = $1 and h.workflow = w.id limit $3)
+			delete from {s}history where id in (select c_id from c)`,
+		PruneWorkflows: `with c as materialized (` + fmt.Sprintf(prunable, "and not exists (select 1 from {s}history as h where h.engine = w.engine and h.workflow = w.id)") + ` {skip})
+			delete from {s}workflows where engine = $1 and id in (select id from c) and finished_at < {after $2}`,
 
 		ForgetLive: `select (select count(*) from {s}workflows as w where w.engine = $1 and w.counterparty = $2 and w.finished_at is null)
 			+ (select count(*) from {s}sends as o where o.engine = $1 and o.counterparty = $2 and o.state = 'planned')`,

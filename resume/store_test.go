@@ -17,7 +17,7 @@ var times = map[string][]string{
 	"workflows": {"due", "deadline", "created_at", "updated_at", "finished_at"},
 	"threads":   {"at"},
 	"mail":      {"due", "unread_since", "decided_at", "arrived_at"},
-	"sends":     {"first_attempt", "due", "created_at", "settled_at"},
+	"sends":     {"first_attempt", "due", "created_at", "settled_at", "kept_from"},
 	"history":   {"at"},
 	"streams":   {"attached_at", "through", "lease_until", "created_at"},
 }

@@ -13,38 +13,63 @@ import (
 
 const (
 	tidyEvery = time.Minute
-	tidyBatch = 500
+	tidyPause = 20 * time.Millisecond // between two transactions, for others' turn
+	tidyBatch = 1000
 	// unclaimedFor is how long a person has for mail without candidates.
 	unclaimedFor = 30 * 24 * time.Hour
 )
 
-// tidy drops what no replay and no person can need, in small transactions.
+// tidy drops what no replay and no person can need, in small transactions, as
+// many as it takes.
 func (e *Engine) tidy(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := e.tidyOnce(ctx); err != nil && ctx.Err() == nil {
+		more, err := e.tidyRound(ctx, tidyBatch)
+		if err != nil && ctx.Err() == nil {
 			e.log.WarnContext(ctx, "tidying failed", "error", err)
 		}
-		pause(ctx, tidyEvery)
+		if !more || err != nil {
+			pause(ctx, tidyEvery)
+		}
 	}
 }
 
-func (e *Engine) tidyOnce(ctx context.Context) error {
-	for _, job := range []struct {
-		query string
-		args  []any
-	}{
-		{e.st.PruneBodies, []any{e.cfg.Name, -e.cfg.ReplayWindow}},
-		{e.st.PruneUnclaimed, []any{e.cfg.Name, -unclaimedFor, tidyBatch}},
-		{e.st.PruneSignals, []any{e.cfg.Name, -e.cfg.Retain}},
-		{e.st.PruneSends, []any{e.cfg.Name, -e.cfg.Retain}},
-		{e.st.PruneHistory, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
-		{e.st.PruneWorkflows, []any{e.cfg.Name, -e.cfg.Retain, tidyBatch}},
-	} {
-		if err := e.exec(ctx, job.query, job.args...); err != nil {
-			return err
-		}
+// tidyJob is a statement that looks at no more than so many rows.
+type tidyJob struct {
+	query string
+	args  []any
+}
+
+func (e *Engine) tidyJobs(batch int) []tidyJob {
+	name, old, again := e.cfg.Name, -e.cfg.Retain, min(lookAgain, e.cfg.Retain)-e.cfg.Retain
+	return []tidyJob{
+		{e.st.PruneBodies, []any{name, -e.cfg.ReplayWindow, batch}},
+		{e.st.PruneUnclaimed, []any{name, -unclaimedFor, batch}},
+		{e.st.PruneSignals, []any{name, old, batch, again}},
+		{e.st.PruneSends, []any{name, old, batch, again}},
+		{e.st.PruneDecisions, []any{name, old, batch}},
+		{e.st.PruneHistory, []any{name, old, batch}},
+		{e.st.PruneWorkflows, []any{name, old, batch}},
 	}
-	return nil
+}
+
+// lookAgain is when to look again at what is old, but of a workflow that is not
+// over.
+const lookAgain = 24 * time.Hour
+
+// tidyRound does each job once and says whether one has more to do.
+func (e *Engine) tidyRound(ctx context.Context, batch int) (more bool, err error) {
+	for _, job := range e.tidyJobs(batch) {
+		err := e.db.Tx(ctx, func(tx sqldb.Tx) error {
+			n, err := tx.Exec(ctx, job.query, job.args...)
+			more = more || n >= int64(batch)
+			return err
+		})
+		if err != nil {
+			return more, err
+		}
+		pause(ctx, tidyPause)
+	}
+	return more, nil
 }
 
 // Forget erases what is stored for an address: the state, signals, subjects,

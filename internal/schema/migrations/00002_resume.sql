@@ -103,6 +103,7 @@ create index {i}mail_inputs on {s}mail (engine, workflow, id) where place = 'inp
 create index {i}mail_canceled on {s}mail (engine, workflow) where place = 'settled' and reason = 'canceled';
 create index {i}mail_review on {s}mail (engine, arrived_at) where place = 'review';
 create index {i}mail_settled on {s}mail (engine, id) where place = 'settled' and kind = 'received' and alias_of is null and decision = '';
+create index {i}mail_data on {s}mail (engine, due) where data is not null;
 create index {i}mail_about on {s}mail (engine, inbox, message) where message <> '' and kind <> 'received' and (place = 'unplaced' or reason = 'not_ours');
 create index {i}mail_approval on {s}mail (engine, approval) where approval <> '' and kind = 'approval' and (place = 'unplaced' or reason = 'not_ours');
 
@@ -134,6 +135,7 @@ create table {s}sends (
     error          text not null default '',
     created_at     {time} not null,
     settled_at     {time},
+    kept_from      {time} not null,             -- retention counts from here: tidying moves it while the workflow stays
     primary key (engine, workflow, run, step)
 );
 create unique index {i}sends_key on {s}sends (engine, key);
@@ -141,6 +143,8 @@ create index {i}sends_due on {s}sends (engine, due) where due is not null;
 create index {i}sends_open on {s}sends (engine, inbox, state) where state in ('planned', 'held');
 create index {i}sends_nameless on {s}sends (engine, inbox, thread) where state = 'accepted' and message = '';
 create index {i}sends_message on {s}sends (engine, inbox, message) where message <> '';
+create index {i}sends_bodies on {s}sends (engine, created_at) where body is not null and state in ('accepted', 'failed', 'dropped');
+create index {i}sends_kept on {s}sends (engine, kept_from) where counterparty <> '' and state not in ('planned', 'held');
 create index {i}sends_approval on {s}sends (engine, approval) where approval <> '';
 
 -- What happened, for people. IDs only.
@@ -156,4 +160,5 @@ create table {s}history (
     detail    text not null default ''
 );
 create index {i}history_workflow on {s}history (engine, workflow, id);
+create index {i}history_mail on {s}history (engine, at) where workflow = '';
 create index {i}history_event on {s}history (engine, event_id, id) where event_id <> '';
