@@ -141,7 +141,7 @@ func (l *ledger) consume(ctx context.Context, w *workflowRow, accepted []*loaded
 	for i, a := range accepted {
 		rows, ids = append(rows, map[string]any{"id": a.row.id, "position": i, "proof": a.row.proof}), append(ids, a.row.id)
 	}
-	n, err := l.tx.Exec(ctx, l.e.st.MailConsume, w.Gen, rows, ids)
+	n, err := l.tx.Exec(ctx, l.e.st.MailConsume, w.Gen, rows, ids, w.id, w.run)
 	if err == nil && n != int64(len(accepted)) {
 		err = errNotMine // one was taken away by a person meanwhile
 	}
@@ -157,7 +157,7 @@ func (l *ledger) judged(ctx context.Context, w *workflowRow, verdicts []*mailRow
 	for _, m := range verdicts {
 		ids = append(ids, m.id)
 	}
-	held, err := rowsOf(ctx, l.tx, func(scan sqldb.Scan, id *int64) error { return scan(id) }, l.e.st.MailStill, ids)
+	held, err := rowsOf(ctx, l.tx, func(scan sqldb.Scan, id *int64) error { return scan(id) }, l.e.st.MailStill, ids, w.id, w.run)
 	if err != nil {
 		return err
 	}

@@ -113,6 +113,9 @@ func (e *Engine) decide(ctx context.Context, eventID, workflow string, fn func(*
 		if m, err = oneOf(ctx, l.tx, scanMail, e.st.MailByEvent, e.cfg.Name, m.eventID); err != nil {
 			return err
 		}
+		if err := l.tx.Together(ctx, l.clock()); err != nil { // the locks may have taken long, and a hold has ended
+			return err
+		}
 		return fn(l, m, l.workflows[workflow])
 	})
 	if err == nil {

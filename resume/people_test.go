@@ -399,6 +399,32 @@ func TestRebindMovesMailAndThread(t *testing.T) {
 	})
 }
 
+// A run that works on mail which a person has moved meanwhile takes none of it,
+// however the two came to see the same mail (here the hold begins anew).
+func TestRunTakesNoMailThatWasMoved(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		ctx := t.Context()
+		r, in := ambiguous(t, open, resume.Config{})
+		require.NoError(t, r.eng.Bind(ctx, in.EventID, "w1", "ann"))
+		require.NoError(t, r.eng.RunNow(ctx, "w1", "ann"))
+		r.wrapStep(func() {
+			back := map[string]string{"postgres": "now() + interval '1 minute'", "sqlite": "due + 60000000"}[r.store]
+			r.exec("update {s}mail set due = " + back + " where place = 'input'")
+			require.NoError(t, r.eng.Rebind(ctx, in.EventID, "w2", "bob"))
+		})
+		r.rest()
+		require.Equal(t, "w1", r.last(1).ID)
+		require.Zero(t, r.count("select count(*) from {s}mail where consumed_by is not null"))
+		require.Equal(t, resume.StatusWaiting, r.status("w1"))
+		require.NoError(t, r.eng.RunNow(ctx, "w2", "bob"))
+		r.rest()
+		run := r.last(2)
+		require.Equal(t, "w2", run.ID)
+		require.Equal(t, []string{in.MessageID}, messages(run))
+	})
+}
+
 // All mail of a late thread goes where its first does, and on with a rebind.
 func TestMailOfAThreadStaysTogether(t *testing.T) {
 	t.Parallel()
