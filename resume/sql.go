@@ -107,6 +107,9 @@ type statements struct {
 	ForgetLive      string
 	ForgetSends     string
 	ForgetMail      string
+	ForgetRuns      string
+	ForgetHistory   string
+	ForgetDecisions string
 	ForgetWorkflows string
 }
 
@@ -141,6 +144,10 @@ func keptFrom(workflow, run string) string {
 }
 
 func newStatements(d sqldb.Dialect) statements {
+	candidates := `jsonb_array_elements_text(m.candidates::jsonb) as c(value)`
+	if d.SQLite {
+		candidates = `json_each(m.candidates) as c`
+	}
 	st := statements{
 		Now:          `select {clock}`,
 		EngineTake:   `insert into {s}engines (name, stream) values ($1, $2) on conflict do nothing`,
@@ -331,9 +338,14 @@ func newStatements(d sqldb.Dialect) statements {
 			+ (select count(*) from {s}sends as o where o.engine = $1 and o.counterparty = $2 and o.state = 'planned')`,
 		ForgetSends: `update {s}sends set body = null, subject = '', recipients = '[]', counterparty = '' where engine = $1 and counterparty = $2
 			and state <> 'planned'`,
-		ForgetMail: `update {s}mail set data = null where engine = $1 and run in
-			(select w.run from {s}workflows as w where w.engine = $1 and w.counterparty = $2
-			union select o.run from {s}sends as o where o.engine = $1 and o.counterparty = $2)`,
+		ForgetRuns: `select w.id, w.run from {s}workflows as w where w.engine = $1 and w.counterparty = $2
+			union select o.workflow, o.run from {s}sends as o where o.engine = $1 and o.counterparty = $2`,
+		ForgetMail:    `update {s}mail set data = null where engine = $1 and data is not null and workflow {in $2 text} and run {in $3 text}`,
+		ForgetHistory: `update {s}history set detail = '' where engine = $1 and detail <> '' and workflow {in $2 text} and run {in $3 text}`,
+		ForgetDecisions: `update {s}history set detail = '' where detail <> '' and id in (select h.id from {s}history as h
+			join {s}mail as m on m.engine = h.engine and m.stream = $2 and m.event_id = h.event_id where h.engine = $1 and h.event_id <> '' and (m.run {in $4 text}
+			or exists (select 1 from {s}threads as t where t.engine = $1 and t.stream = $2 and t.inbox = m.inbox and t.thread = m.thread and t.run {in $4 text})
+			or exists (select 1 from ` + candidates + ` where c.value {in $3 text})))`,
 		ForgetWorkflows: `update {s}workflows set counterparty = '', state = null, error = '' where engine = $1 and counterparty = $2
 			and finished_at is not null`,
 	}

@@ -81,3 +81,37 @@ func (r *rig) unlessBusy(query func() error) {
 }
 
 func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
+
+// pairs reads two texts a row.
+func (r *rig) pairs(query string) (out [][2]string) {
+	r.t.Helper()
+	if r.pool != nil {
+		rows, err := r.pool.Query(context.Background(), query)
+		require.NoError(r.t, err)
+		defer rows.Close()
+		for rows.Next() {
+			var p [2]string
+			require.NoError(r.t, rows.Scan(&p[0], &p[1]))
+			out = append(out, p)
+		}
+		require.NoError(r.t, rows.Err())
+		return out
+	}
+	rows, err := r.db.QueryContext(context.Background(), query)
+	require.NoError(r.t, err)
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var p [2]string
+		require.NoError(r.t, rows.Scan(&p[0], &p[1]))
+		out = append(out, p)
+	}
+	require.NoError(r.t, rows.Err())
+	return out
+}
+
+// table is a column as the store has it.
+func (r *rig) table(column string) string {
+	return map[string]string{"postgres": "", "sqlite": "replywake_"}[r.store] + column
+}
+
+func replaced(s string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(s) }

@@ -72,9 +72,12 @@ func (e *Engine) tidyRound(ctx context.Context, batch int) (more bool, err error
 	return more, nil
 }
 
-// Forget erases what is stored for an address: the state, signals, subjects,
-// recipients and bytes of every run that it was the counterparty of. IDs
-// stay, so that a replay still finds its event handled. Workflows that are not
+// Forget erases what is stored for an address: the state, signals, errors,
+// subjects, recipients and bytes of every run that it was the counterparty of,
+// and the texts of their timelines and of people's decisions on their mail. IDs
+// stay, so that a replay still finds its event handled. An earlier run of an ID
+// that sent no mail is not found; its timeline goes with the ID's last run's.
+// Workflows that are not
 // over, and sends without an outcome, are [ErrNotOver]: cancel, and wait.
 func (e *Engine) Forget(ctx context.Context, addr string) error {
 	a, err := client.NormalizeAddress(addr)
@@ -96,11 +99,34 @@ func (e *Engine) Forget(ctx context.Context, addr string) error {
 		if live > 0 {
 			return ErrNotOver
 		}
-		for _, q := range []string{e.st.ForgetMail, e.st.ForgetSends, e.st.ForgetWorkflows} {
-			if _, err := tx.Exec(ctx, q, e.cfg.Name, a); err != nil {
-				return err
-			}
-		}
-		return nil
+		return e.forget(ctx, tx, a)
 	})
+}
+
+func (e *Engine) forget(ctx context.Context, tx sqldb.Tx, addr string) error {
+	var ids, runs []string
+	err := tx.Query(ctx, e.st.ForgetRuns, []any{e.cfg.Name, addr}, func(scan sqldb.Scan) error {
+		var id, run string
+		err := scan(&id, &run)
+		ids, runs = append(ids, id), append(runs, run)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, q := range []struct {
+		query string
+		args  []any
+	}{
+		{e.st.ForgetWorkflows, []any{e.cfg.Name, addr}},
+		{e.st.ForgetSends, []any{e.cfg.Name, addr}},
+		{e.st.ForgetMail, []any{e.cfg.Name, ids, runs}},
+		{e.st.ForgetHistory, []any{e.cfg.Name, ids, runs}},
+		{e.st.ForgetDecisions, []any{e.cfg.Name, e.stream, ids, runs}},
+	} {
+		if _, err := tx.Exec(ctx, q.query, q.args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -147,7 +147,7 @@ create index {i}sends_bodies on {s}sends (engine, created_at) where body is not 
 create index {i}sends_kept on {s}sends (engine, kept_from) where counterparty <> '' and state not in ('planned', 'held');
 create index {i}sends_approval on {s}sends (engine, approval) where approval <> '';
 
--- What happened, for people. IDs only.
+-- What happened, for people: IDs, and the reasons that steps and people gave.
 create table {s}history (
     id        {serial},
     engine    {id} not null,
