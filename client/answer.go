@@ -38,6 +38,8 @@ func (a Answer) Bad(why string) error {
 	}
 }
 
+const errTooLong = badAnswer("over the size limit")
+
 type badAnswer string
 
 func (e badAnswer) Error() string        { return ErrBadAnswer.Error() + ": " + string(e) }
@@ -74,7 +76,7 @@ func (t *Transport) read(ctx context.Context, op string, resp *http.Response) (A
 		return a, t.refusal(a, resp.Header, body)
 	}
 	if int64(len(body)) > t.maxBody {
-		return a, a.Bad("over the size limit")
+		return a, &Error{Op: a.Op, Status: a.Status, RequestID: a.RequestID, Class: ClassService, Cause: errTooLong}
 	}
 	a.Body = body
 	return a, nil

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -21,6 +23,18 @@ type Request struct {
 }
 
 func (r Request) repeatable() bool { return r.Method == http.MethodGet }
+
+// smaller asks a list for a tenth of its limit: its rows may hold what strangers
+// wrote, and all of them together be over the size limit.
+func (r Request) smaller() (Request, bool) {
+	limit, _ := strconv.Atoi(r.Query.Get("limit"))
+	if limit <= 1 {
+		return r, false
+	}
+	r.Query = maps.Clone(r.Query)
+	r.Query.Set("limit", strconv.Itoa(max(limit/10, 1)))
+	return r, true
+}
 
 // url is the target. IDs stand in paths and come from outside: each segment is
 // escaped whole, and one that a proxy could resolve as a path is refused.

@@ -173,6 +173,11 @@ func (t *Transport) Do(ctx context.Context, r Request) (Answer, error) {
 	pauses := t.pauses()
 	for try := 1; ; try++ {
 		answer, err := t.try(ctx, r, target)
+		if errors.Is(err, errTooLong) {
+			if smaller, ok := r.smaller(); ok {
+				return t.Do(ctx, smaller)
+			}
+		}
 		if err == nil || try >= t.tries || !r.repeatable() || !worthAnother(err) {
 			return answer, err
 		}

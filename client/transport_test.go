@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -363,6 +364,29 @@ func TestTransportCapsTheAnswer(t *testing.T) {
 			assert.ErrorIs(t, err, want)
 		}
 	}
+}
+
+// What strangers wrote may make a page too long, never a list unreadable.
+func TestTransportAsksForLessOfAListThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	var limits []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limit := r.URL.Query().Get("limit")
+		limits = append(limits, limit)
+		n, _ := strconv.Atoi(limit)
+		_, _ = w.Write(bytes.Repeat([]byte(" "), 500*n))
+	}))
+	t.Cleanup(server.Close)
+	r := get()
+	r.Query = url.Values{"limit": {"100"}, "cursor": {"7"}}
+	for most, want := range map[int64][]string{1000: {"100", "10", "1"}, 100: {"100", "10", "1"}, 5000: {"100", "10"}} {
+		limits = nil
+		transport := newTransport(t, client.TransportConfig{BaseURL: server.URL, MaxBody: most, Tries: 1})
+		_, err := transport.Do(t.Context(), r)
+		require.Equal(t, most < 500, errors.Is(err, client.ErrBadAnswer))
+		require.Equal(t, want, limits)
+	}
+	require.Equal(t, "100", r.Query.Get("limit"), "the caller's request is as it was")
 }
 
 func TestTransportTellsACutAnswerFromARefusal(t *testing.T) {

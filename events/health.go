@@ -12,8 +12,9 @@ import (
 type Health struct {
 	Attached bool // the stream has a position
 
-	// Through is the moment up to which everything has been received, by this
-	// process or by another that sweeps the stream; zero before any was.
+	// Through is the moment up to which everything that the provider showed has
+	// been received, by this process or by another that sweeps the stream; zero
+	// before any was.
 	Through time.Time
 
 	Swept    time.Time // the end of this process's last sweep that reached the head

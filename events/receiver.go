@@ -86,8 +86,9 @@ type Position struct {
 	Settled  Cursor // where a sweep begins
 	Attached Cursor // what lies at or below it is history
 
-	// Through is the moment up to which everything has been received; zero
-	// before a sweep first reached the head.
+	// Through is the moment up to which everything that the provider showed has
+	// been received (what it shows late may lie before it); zero before a sweep
+	// first reached the head.
 	Through time.Time
 
 	Now time.Time // the store's clock

@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -41,7 +40,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		now = kicked || (err != nil && !errors.Is(err, ErrLeaseHeld))
+		now = kicked || s.Health().Err != nil // only a success of its own clears that
 	}
 }
 

@@ -231,6 +231,40 @@ func TestRunStopsLoudlyForWhatNoTryClears(t *testing.T) {
 	}
 }
 
+// A 400 that says of itself that it passes is no reason to stop.
+func TestRunOutlivesA400ThatClears(t *testing.T) {
+	t.Parallel()
+	for _, class := range []client.Class{client.ClassService, client.ClassQuota} {
+		synctest.Test(t, func(t *testing.T) {
+			b := setup(t, events.SweeperConfig{}, 1)
+			b.provider.fail(&client.Error{Op: "list events", Status: 400, Class: class})
+			r := run(t, b, b.sweeper)
+			require.Greater(t, r.requestsWithin(time.Hour), 10)
+			require.False(t, b.sweeper.Health().Stopped)
+		})
+	}
+}
+
+// A key that was refused and is accepted again makes the process ready, also if
+// a peer was sweeping at its next try, and has swept since.
+func TestReadyAgainAfterARefusedKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, events.SweeperConfig{}, 1)
+		b.provider.fail(&client.Error{Op: "list events", Status: 401, Class: client.ClassCredential})
+		run(t, b, b.sweeper)
+		pass(time.Second)
+		require.Error(t, b.sweeper.Health().Ready(time.Now(), time.Hour))
+		b.provider.fail(nil)
+		b.inbox.look(func() { b.inbox.owner, b.inbox.until = "peer", time.Now().Add(6*time.Minute) })
+		pass(5 * time.Minute)
+		require.True(t, b.sweeper.Health().Held, "it has met the peer")
+		b.inbox.look(func() { b.inbox.owner, b.inbox.pos.Through = "", time.Now() }) // which has received everything
+		pass(time.Minute)
+		require.NoError(t, b.sweeper.Health().Ready(time.Now(), time.Hour))
+	})
+}
+
 // A 404 may be a gateway that is being deployed; the program stays alive.
 func TestRunIsPatientWithARefusedRequest(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/replywake/replywake/client"
@@ -130,7 +131,7 @@ func (w *sweep) commit(ctx context.Context, events []Event) error {
 	if !w.history && last > w.cursor {
 		batch.Cursor = last
 	}
-	result, err := w.receiver.Take(ctx, batch)
+	result, err := w.take(ctx, batch)
 	w.report.add(result) // also a part of the batch
 	if err != nil {
 		return storeError("take", err)
@@ -139,6 +140,28 @@ func (w *sweep) commit(ctx context.Context, events []Event) error {
 	w.report.Commits++
 	w.report.Through = last
 	return w.committed(ctx, events)
+}
+
+// take hands a batch over, and keeps the lease meanwhile: a slow handler may
+// take longer.
+func (w *sweep) take(ctx context.Context, batch Batch) (Result, error) {
+	renewing, stop := context.WithCancel(ctx)
+	var renewal sync.WaitGroup
+	renewal.Go(func() {
+		tick := time.NewTicker(max(w.config.Lease/3, time.Millisecond))
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = w.keepLease(renewing) // what is wrong is met after the commit
+			case <-renewing.Done():
+				return
+			}
+		}
+	})
+	defer renewal.Wait()
+	defer stop()
+	return w.receiver.Take(ctx, batch)
 }
 
 func (w *sweep) committed(ctx context.Context, events []Event) error {

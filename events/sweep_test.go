@@ -367,6 +367,20 @@ func TestSweepRenewsItsLease(t *testing.T) {
 	})
 }
 
+func TestSweepRenewsItsLeaseWhileACommitTakesLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, events.SweeperConfig{}, 1, 2, 3)
+		b.inbox.inside = func(op string) {
+			if op == "take" {
+				time.Sleep(5 * time.Minute) // a slow handler
+				b.inbox.look(func() { require.True(t, b.inbox.until.After(time.Now()), "no peer may have it") })
+			}
+		}
+		b.sweep(t)
+	})
+}
+
 func TestSweepEndsWhenItsLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

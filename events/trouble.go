@@ -66,5 +66,5 @@ func isFinal(err error) bool {
 		return false
 	}
 	e, ok := errors.AsType[*client.Error](err)
-	return ok && e.Status == http.StatusBadRequest
+	return ok && e.Status == http.StatusBadRequest && e.Class == client.ClassRequest
 }
