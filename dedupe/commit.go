@@ -122,7 +122,7 @@ func (in *Inbox) handle(ctx context.Context, tx sqldb.Tx, evs []events.Event) (b
 		return false, cause
 	case err == nil:
 		return true, nil
-	case sqldb.IsTransient(err), isStores(ctx, tx, err):
+	case sqldb.IsLost(ctx, tx, err):
 		return false, &handlerError{err}
 	default:
 		return false, &failure{err: err, oneByOne: sqldb.IsLockTimeout(err)}
@@ -136,21 +136,6 @@ func (in *Inbox) call(ctx context.Context, tx sqldb.Tx, evs []events.Event) (err
 		}
 	}()
 	return in.handler(ctx, tx, evs)
-}
-
-// isStores says whether an error that the handler returned is the store's and
-// not the event's. A handler that calls other services fails with errors that
-// look like a lost database; ours is lost only if the transaction is.
-func isStores(ctx context.Context, tx sqldb.Tx, err error) bool {
-	if !sqldb.IsUnavailable(err) {
-		return false
-	}
-	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return true
-	}
-	_, err = tx.Exec(ctx, "select 1")
-	_, answered := errors.AsType[*pgconn.PgError](err) // "transaction is aborted", say
-	return err != nil && !answered
 }
 
 // rejected makes a failure of an error by which the database refuses, at the

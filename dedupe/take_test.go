@@ -3,9 +3,12 @@ package dedupe_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+	driver "modernc.org/sqlite"
 
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
@@ -199,6 +202,55 @@ func TestAnotherServicesOutageIsNotTheStores(t *testing.T) {
 		})
 		require.Equal(t, events.Result{Fresh: 2, Parked: 1}, take(t, in, page(1, 3)))
 	})
+}
+
+// Nor is another database's, whatever it says.
+func TestAnotherDatabasesOutageIsNotTheStores(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{
+		"too many connections": &pgconn.PgError{Code: "53300"},
+		"starting":             fmt.Errorf("connect: %w", &pgconn.PgError{Code: "57P03"}),
+		"deadlock":             &pgconn.PgError{Code: "40P01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, s *store) {
+				in := s.inbox(dedupe.Config{}, func(_ context.Context, _ exec, fresh []events.Event) error {
+					if contains(fresh, 2) {
+						return err
+					}
+					return nil
+				})
+				require.Equal(t, events.Result{Fresh: 2, Parked: 1}, take(t, in, page(1, 3)))
+			})
+		})
+	}
+}
+
+// A disk that is full is no event's fault.
+func TestAFullDiskParksNothing(t *testing.T) {
+	t.Parallel()
+	s := sqlite(t)
+	s.lite.SetMaxOpenConns(1) // the limit is a connection's
+	full := true
+	in := s.inbox(dedupe.Config{}, func(_ context.Context, exec exec, fresh []events.Event) error {
+		if full {
+			if err := exec("pragma max_page_count = 1"); err != nil {
+				return err
+			}
+		}
+		return exec("insert into "+s.table+" select $1, length(zeroblob(1)) union all select hex(randomblob(1000000)), 1", fresh[0].ID)
+	})
+	_, err := in.Take(t.Context(), page(1, 3))
+	var refused *driver.Error
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, refused.Error(), "full")
+	require.Zero(t, s.count("{s}parked"))
+	require.Zero(t, s.count("{s}seen"))
+	full = false
+	_, err = s.lite.ExecContext(t.Context(), "pragma max_page_count = 1000000")
+	require.NoError(t, err)
+	require.Equal(t, events.Result{Fresh: 3}, take(t, in, page(1, 3)))
 }
 
 func TestShutdownParksNothing(t *testing.T) {

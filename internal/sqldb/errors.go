@@ -43,7 +43,21 @@ func IsUnavailable(err error) bool {
 	}
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
-		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
+		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool") || isBroken(err)
+}
+
+// isBroken says whether a SQLite file cannot be written or read now, in
+// SQLite's own words, which every driver hands on.
+func isBroken(err error) bool {
+	for _, words := range []string{
+		"database or disk is full", "disk I/O error", "attempt to write a readonly database", "unable to open database file",
+		"database disk image is malformed",
+	} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
 }
 
 // orOld wraps old around the error of a table or column that is not there.
