@@ -88,7 +88,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), h.timeout, errHandlerTimeout)
 	defer cancel()
-	delivery, body, err := h.verifier.Read(w, r)
+	delivery, body, err := h.verifier.Read(w, r.WithContext(ctx))
 	if err != nil {
 		w.WriteHeader(h.refuse(ctx, err))
 		return

@@ -257,6 +257,31 @@ func TestHandlerGivesUpBeforeTheProviderDoes(t *testing.T) {
 	})
 }
 
+// A body that trickles in does not keep the answer back either.
+func TestHandlerGivesUpOnASlowBodyInTime(t *testing.T) {
+	t.Parallel()
+	v, err := verify.New(verify.Config{Secrets: []verify.Secret{secret}})
+	require.NoError(t, err)
+	h, err := events.NewHandler(v, jsonProfile, newMemory(), events.HandlerConfig{Timeout: 100 * time.Millisecond})
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	defer server.Close()
+	header, err := verify.Sign(secret, "evt_1", time.Now(), []byte(received))
+	require.NoError(t, err)
+	body, more := io.Pipe()
+	defer more.Close()
+	go func() { _, _ = more.Write([]byte(received[:5])) }()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
+	require.NoError(t, err)
+	req.Header = header
+	began := time.Now()
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 500, res.StatusCode)
+	require.Less(t, time.Since(began), 5*time.Second, "the verifier alone would wait for 10")
+}
+
 func TestHandlerAcknowledgesAnUnreadableDeliveryInTheEnd(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, jsonProfile)

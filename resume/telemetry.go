@@ -19,7 +19,7 @@ const scope = "github.com/replywake/replywake/resume"
 var seconds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
 // telemetry reports under the names of OpenTelemetry's messaging conventions.
-// No attribute holds an ID, an address or a text.
+// No attribute holds an ID, a stranger's address or a text.
 type telemetry struct {
 	tracer trace.Tracer
 	engine attribute.KeyValue

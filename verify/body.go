@@ -11,8 +11,9 @@ import (
 
 // Read verifies a request and returns its body, which it consumes. The headers
 // are checked before the first byte of the body is read, then the body is read
-// once, up to Config.MaxBody and for at most Config.ReadTimeout, and only a body
-// that arrived whole is verified.
+// once, up to Config.MaxBody, for at most Config.ReadTimeout and not beyond the
+// deadline of the request's context, and only a body that arrived whole is
+// verified.
 //
 // Errors are those of [Verifier.Verify] and [ErrBodyTooLarge],
 // [ErrBodyIncomplete] and [ErrBodyConsumed]. Answer with [Verifier.Status].
@@ -35,6 +36,11 @@ func (v *Verifier) Read(w http.ResponseWriter, r *http.Request) (Delivery, []byt
 	}
 	lift()
 	d, err := c.prove(claim, now, body)
+	if err != nil && len(body) == 0 && r.ContentLength < 0 {
+		// No provider signs nothing. Without a length that would tell, this is how
+		// a body looks that somebody else has read.
+		return Delivery{}, nil, because(ErrBodyConsumed, "nothing was left of it")
+	}
 	if err != nil {
 		return Delivery{}, nil, err
 	}
@@ -53,6 +59,9 @@ func (v *Verifier) Read(w http.ResponseWriter, r *http.Request) (Delivery, []byt
 // served without one; the caller's server must then have a ReadTimeout.
 func (c *core) limitReading(w http.ResponseWriter, r *http.Request) (lift func()) {
 	timeout := c.config.ReadTimeout
+	if until, ok := r.Context().Deadline(); ok {
+		timeout = min(timeout, time.Until(until))
+	}
 	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.ReadTimeout > 0 {
 		timeout = min(timeout, s.ReadTimeout)
 	}

@@ -80,7 +80,9 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 
 	// The engine runs workflows. The inbox hands each event to the engine's
 	// Route once, in the transaction that records the event as seen.
-	if err := waitForDatabase(running, log, db.ping); err != nil {
+	starting, started := context.WithTimeout(running, databasePatience)
+	defer started()
+	if err := waitForDatabase(starting, log, db.ping); err != nil {
 		return stopped(ctx, loops, err)
 	}
 	eng, err := db.engine(provider.Mail, step, resume.Config{
@@ -94,7 +96,7 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	if err != nil {
 		return stopped(ctx, loops, err)
 	}
-	if err := waitForDatabase(running, log, eng.Migrate); err != nil {
+	if err := waitForDatabase(starting, log, eng.Migrate); err != nil {
 		return stopped(ctx, loops, err)
 	}
 

@@ -22,6 +22,7 @@ import (
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/events/doctor"
 	"github.com/replywake/replywake/internal/testdb"
+	"github.com/replywake/replywake/resume"
 	"github.com/replywake/replywake/verify"
 )
 
@@ -356,7 +357,9 @@ func TestTheDatabaseIsWaitedForAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, began, away := slog.New(slog.DiscardHandler), time.Now(), errors.New("connection refused")
-		err := waitForDatabase(t.Context(), log, func(context.Context) error { return away })
+		minute, end := context.WithTimeout(t.Context(), databasePatience)
+		defer end()
+		err := waitForDatabase(minute, log, func(context.Context) error { return away })
 		require.ErrorIs(t, err, away)
 		require.ErrorContains(t, err, "was not there within 1m")
 		require.Equal(t, time.Minute, time.Since(began))
@@ -368,6 +371,9 @@ func TestTheDatabaseIsWaitedForAMinute(t *testing.T) {
 			}
 			return nil
 		}))
+
+		foreign := fmt.Errorf("migrate: %w", resume.ErrStream)
+		require.ErrorIs(t, waitForDatabase(t.Context(), log, func(context.Context) error { return foreign }), resume.ErrStream, "it will not clear")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)

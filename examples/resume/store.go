@@ -44,14 +44,12 @@ const databasePatience = time.Minute
 // errNotAway is a database for which there is nothing to wait.
 var errNotAway = errors.New("the database cannot be used")
 
-// waitForDatabase calls fn until it succeeds, for a minute: when everything
-// starts at once, the database is often the last.
+// waitForDatabase calls fn until it succeeds, as long as ctx allows: when
+// everything starts at once, the database is often the last.
 func waitForDatabase(ctx context.Context, log *slog.Logger, fn func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, databasePatience)
-	defer cancel()
 	for {
 		err := fn(ctx)
-		if err == nil || errors.Is(err, errNotAway) {
+		if err == nil || errors.Is(err, errNotAway) || errors.Is(err, resume.ErrStream) {
 			return err
 		}
 		log.Warn("waiting for the database", "error", err)
