@@ -35,7 +35,7 @@ type Config struct {
 	Lease    time.Duration // how long a claimed run may stand without a heartbeat; default 30 s
 	Poll     time.Duration // how often to look for due work when no hint came; default 1 s
 	Hold     time.Duration // between a person's bind and its run; default 10 s
-	Drain    time.Duration // how long running steps may go on after Run's context ends; default 8 s
+	Drain    time.Duration // how long what is under way, sends too, may go on after Run's context ends; default 8 s
 	Attempts int           // failed runs in a row before a person is asked; default 10
 
 	SendRetryAfter  time.Duration // a send without an outcome is tried again after this; default 1 min

@@ -131,6 +131,43 @@ func (e *Engine) beat(ctx context.Context) error {
 	return nil
 }
 
+// What is left when an engine stops goes back at once, each only in its own
+// claim.
+
+// storing is a context for what is worth storing even if ctx has ended.
+func storing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+}
+
+// backed notes what could not be given back.
+func (e *Engine) backed(ctx context.Context, what string, err error) {
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		e.log.WarnContext(ctx, "a lease could not be given back; it runs out by itself", "of", what, "error", err)
+	}
+}
+
+func (e *Engine) runBack(ctx context.Context, w *workflowRow) {
+	ctx, done := storing(ctx)
+	defer done()
+	e.backed(ctx, "workflow "+w.id, e.giveBack(ctx, w))
+}
+
+// sendBack makes a claimed send due: SendBack after an attempt, SendUnclaim if
+// there was none.
+func (e *Engine) sendBack(ctx context.Context, query string, s *sendRow) {
+	ctx, done := storing(ctx)
+	defer done()
+	e.backed(ctx, "send "+s.key, e.exec(ctx, query, e.cfg.Name, s.workflow, s.run, s.step, s.attempts))
+}
+
+func (e *Engine) unclaimSend(ctx context.Context, s *sendRow) { e.sendBack(ctx, e.st.SendUnclaim, s) }
+
+func (e *Engine) mailBack(ctx context.Context, m *mailRow) {
+	ctx, done := storing(ctx)
+	defer done()
+	e.backed(ctx, "event "+m.eventID, e.exec(ctx, e.st.MailWait, m.id, time.Duration(0)))
+}
+
 // fenced locks the workflow in the run's own generation: ErrLeaseLost if
 // another worker has claimed it since.
 func (l *ledger) fenced(ctx context.Context, w *workflowRow) (*workflowRow, error) {

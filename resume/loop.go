@@ -35,8 +35,10 @@ func (e *Engine) Wake() {
 }
 
 // Run works until ctx ends: it matches mail, runs steps, sends and keeps
-// deadlines. Then it takes no more work, lets running steps finish for
-// Config.Drain, stops the rest and gives their leases back. It returns nil
+// deadlines. Then it takes no more work, lets what is under way finish for
+// Config.Drain, stops the rest and gives all leases back, so that another
+// process goes on at once. A send that is cut off may have left: whoever is
+// next asks for its outcome, with the same bytes and key. Run returns nil
 // after a clean stop. Errors of the database or the provider are waited out; a
 // name that another stream's engine has is [ErrStream].
 func (e *Engine) Run(ctx context.Context) error {
@@ -48,9 +50,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.observe()()
 	var busy sync.WaitGroup
 
-	work := pool[workflowRow]{size: e.cfg.Workers, claim: e.claim, run: e.work}
-	send := pool[sendRow]{size: e.cfg.Senders, claim: e.claimSends, run: e.trySend}
-	match := pool[mailRow]{size: matchers, claim: e.claimMail, run: e.tryMatch}
+	work := pool[workflowRow]{size: e.cfg.Workers, claim: e.claim, run: e.work, back: e.runBack}
+	send := pool[sendRow]{size: e.cfg.Senders, claim: e.claimSends, run: e.trySend, back: e.unclaimSend}
+	match := pool[mailRow]{size: matchers, claim: e.claimMail, run: e.tryMatch, back: e.mailBack}
 	busy.Go(func() { e.loop(ctx, "work", e.bells.work, e.st.WorkflowIsDue, work.turn(ctx, hard, &busy)) })
 	busy.Go(func() { e.loop(ctx, "send", e.bells.send, e.st.SendIsDue, send.turn(ctx, hard, &busy)) })
 	busy.Go(func() { e.loop(ctx, "match", e.bells.match, e.st.MailIsDue, match.turn(ctx, hard, &busy)) })
@@ -113,6 +115,7 @@ type pool[T any] struct {
 	size  int
 	claim func(ctx context.Context, n int) ([]*T, error)
 	run   func(ctx context.Context, row *T)
+	back  func(ctx context.Context, row *T) // what was claimed as the engine stopped
 }
 
 // turn returns what one turn of a loop does: claim as much as there is room
@@ -124,14 +127,18 @@ func (p pool[T]) turn(ctx, hard context.Context, busy *sync.WaitGroup) func() (m
 		if free == 0 {
 			return false, nil
 		}
-		rows, err := p.claim(ctx, free)
+		rows, err := p.claim(hard, free) // cut off, nobody would know what was claimed
 		for range free - len(rows) {
 			<-slots
+		}
+		run := p.run
+		if ctx.Err() != nil {
+			run = p.back
 		}
 		for _, row := range rows {
 			busy.Go(func() {
 				defer func() { <-slots }()
-				p.run(hard, row)
+				run(hard, row)
 			})
 		}
 		return len(rows) == free, err

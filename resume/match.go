@@ -38,7 +38,11 @@ func (e *Engine) tryMatch(ctx context.Context, m *mailRow) {
 	ctx, measured := e.tel.match(ctx)
 	err := e.matchOne(ctx, m)
 	measured(err)
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		e.mailBack(ctx, m)
+	default:
 		e.retryMail(ctx, m, err)
 	}
 }

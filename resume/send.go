@@ -24,7 +24,12 @@ func (e *Engine) claimSends(ctx context.Context, n int) ([]*sendRow, error) {
 
 // trySend makes one attempt; a failure to store it leaves the row to its lease.
 func (e *Engine) trySend(ctx context.Context, s *sendRow) {
-	if err := e.sendOne(ctx, s); err != nil && ctx.Err() == nil {
+	err := e.sendOne(ctx, s)
+	if err != nil && ctx.Err() != nil { // it may have left: whoever is next asks, with the same bytes and key
+		e.sendBack(ctx, e.st.SendBack, s)
+		return
+	}
+	if err != nil {
 		e.log.WarnContext(ctx, "sending failed", "workflow", s.workflow, "step", s.step, "error", err)
 	}
 }
@@ -44,7 +49,7 @@ func (e *Engine) sendOne(ctx context.Context, s *sendRow) error {
 	measured(err)
 	cancel()
 	if at := ctx.Err(); at != nil && err != nil {
-		return at // stopped: the row's lease runs out by itself
+		return at // stopped
 	}
 	// The answer is worth storing even if the engine stops now.
 	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -80,6 +80,8 @@ type statements struct {
 	SendSettle    string
 	SendLater     string
 	SendDrop      string
+	SendBack      string
+	SendUnclaim   string
 	SendDelivery  string
 	SendByMessage string
 	SendByAppr    string
@@ -276,6 +278,9 @@ func newStatements(d sqldb.Dialect) statements {
 			and state in ('planned', 'held')`,
 		SendLater: `update {s}sends set due = {after $6}, error = $7, stalls = $8 where engine = $1 and workflow = $2 and run = $3 and step = $4
 			and attempts = $5 and state = 'planned'`,
+		SendBack: `update {s}sends set due = {now} where engine = $1 and workflow = $2 and run = $3 and step = $4 and attempts = $5 and state = 'planned'`,
+		SendUnclaim: `update {s}sends set due = {now}, attempts = attempts - 1, first_attempt = case when attempts > 1 then first_attempt end
+			where engine = $1 and workflow = $2 and run = $3 and step = $4 and attempts = $5 and state = 'planned'`,
 		SendDrop: `update {s}sends set state = 'dropped', due = null, settled_at = {now} where engine = $1 and workflow = $2 and run = $3
 			and state = 'planned' and first_attempt is null`,
 		SendDelivery: `update {s}sends as o set delivery = r.delivery, version = r.version

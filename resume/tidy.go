@@ -77,8 +77,8 @@ func (e *Engine) tidyRound(ctx context.Context, batch int) (more bool, err error
 // and the texts of their timelines and of people's decisions on their mail. IDs
 // stay, so that a replay still finds its event handled. An earlier run of an ID
 // that sent no mail is not found; its timeline goes with the ID's last run's.
-// Workflows that are not
-// over, and sends without an outcome, are [ErrNotOver]: cancel, and wait.
+// Workflows that are not over, and sends without an outcome, are [ErrNotOver]:
+// cancel, and wait.
 func (e *Engine) Forget(ctx context.Context, addr string) error {
 	a, err := client.NormalizeAddress(addr)
 	if err != nil {

@@ -22,8 +22,7 @@ func (e *Engine) work(ctx context.Context, w *workflowRow) {
 	ctx, measured := e.tel.run(ctx)
 	err := e.recovered(ctx, w, e.runOnce)
 	measured(err)
-	// What follows is worth storing even if the run was stopped.
-	store, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	store, done := storing(ctx)
 	defer done()
 	switch {
 	case err == nil:
