@@ -51,12 +51,15 @@ func person(r *http.Request) string {
 // admin is what people and other programs of ours may do.
 type admin struct {
 	eng   *resume.Engine
+	mail  resume.Mail
 	start func(context.Context, resume.Start) error
 	log   *slog.Logger
 }
 
-func adminRoutes(eng *resume.Engine, start func(context.Context, resume.Start) error, metrics http.Handler, doc *doctor.Doctor, log *slog.Logger) http.Handler {
-	a := &admin{eng: eng, start: start, log: log}
+func adminRoutes(eng *resume.Engine, mail resume.Mail, start func(context.Context, resume.Start) error,
+	metrics http.Handler, doc *doctor.Doctor, log *slog.Logger,
+) http.Handler {
+	a := &admin{eng: eng, mail: mail, start: start, log: log}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /workflows", a.create)
 	mux.HandleFunc("GET /workflows/{id}", a.show)
@@ -69,7 +72,7 @@ func adminRoutes(eng *resume.Engine, start func(context.Context, resume.Start) e
 	mux.HandleFunc("POST /unmatched/{event}/rebind", a.bindBy("rebind", eng.Rebind))
 	mux.HandleFunc("POST /unmatched/{event}/dismiss", a.dismiss)
 	mux.HandleFunc("POST /unmatched/{event}/undo", a.undo)
-	mux.HandleFunc("GET /review/", a.review)
+	a.review(mux)
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /doctor", func(w http.ResponseWriter, r *http.Request) { examine(w, r, doc) })
 	return mux
@@ -313,33 +316,38 @@ type badRequest string
 
 func (b badRequest) Error() string { return string(b) }
 
-// fail answers an error. A 4xx is for what the same request would meet again;
-// everything else may clear, and is 503.
+// fail answers an error.
 func (a *admin) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, p := a.problemOf(r, err)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeJSON(w, status, p)
+}
+
+// problemOf says what an error is to who asked. A 4xx is for what the same
+// request would meet again; everything else may clear, and is 503.
+func (a *admin) problemOf(r *http.Request, err error) (status int, p problem) {
 	if bad, ok := errors.AsType[badRequest](err); ok {
-		writeJSON(w, http.StatusBadRequest, problem{Error: string(bad)})
-		return
+		return http.StatusBadRequest, problem{Error: string(bad)}
 	}
 	if h, ok := errors.AsType[*resume.HandledError](err); ok {
-		writeJSON(w, http.StatusConflict, problem{Error: "it was handled before", Decision: h.Decision, Workflow: h.Workflow, By: h.By, At: &h.At})
-		return
+		return http.StatusConflict, problem{Error: "it was handled before", Decision: h.Decision, Workflow: h.Workflow, By: h.By, At: &h.At}
 	}
 	switch {
 	case errors.Is(err, resume.ErrNotFound):
-		writeJSON(w, http.StatusNotFound, problem{Error: "not found"})
+		return http.StatusNotFound, problem{Error: "not found"}
 	case errors.Is(err, resume.ErrTerminal):
-		writeJSON(w, http.StatusConflict, problem{Error: "the workflow is over"})
+		return http.StatusConflict, problem{Error: "the workflow is over"}
 	case errors.Is(err, resume.ErrNotOver):
-		writeJSON(w, http.StatusConflict, problem{Error: "the workflow is not over"})
+		return http.StatusConflict, problem{Error: "the workflow is not over"}
 	case errors.Is(err, resume.ErrTooLate):
-		writeJSON(w, http.StatusConflict, problem{Error: "too late: a run has it, or may have it"})
+		return http.StatusConflict, problem{Error: "too late: a run has it, or may have it"}
 	case errors.Is(err, resume.Err) && !errors.Is(err, resume.ErrSchema) && !errors.Is(err, resume.ErrStream):
-		writeJSON(w, http.StatusBadRequest, problem{Error: err.Error()}) // what Start finds wrong; it quotes nothing
-	default:
-		a.log.Warn("a request could not be answered", "path", r.URL.Path, "error", err)
-		w.Header().Set("Retry-After", "1")
-		writeJSON(w, http.StatusServiceUnavailable, problem{Error: "not now: try again"})
+		return http.StatusBadRequest, problem{Error: err.Error()} // what Start finds wrong; it quotes nothing
 	}
+	a.log.Warn("a request could not be answered", "path", r.URL.Path, "error", err)
+	return http.StatusServiceUnavailable, problem{Error: "not now: try again"}
 }
 
 const maxRequest = 1 << 20

@@ -68,7 +68,7 @@ func newHouse(t *testing.T, database string) *house {
 	h.sweeper, err = events.NewSweeper(provider.Source(), inbox, events.SweeperConfig{Start: events.FromBeginning, Logger: log})
 	require.NoError(t, err)
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "# metrics") })
-	h.admin = adminOnly(adminToken, adminRoutes(h.eng, h.db.start, page, h.doctor(inbox), log))
+	h.admin = adminOnly(adminToken, adminRoutes(h.eng, provider, h.db.start, page, h.doctor(inbox), log))
 	return h
 }
 
@@ -481,4 +481,64 @@ func TestReviewPageIsHarmless(t *testing.T) {
 	require.NotContains(t, w.Body.String(), "<img")
 	require.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'")
 	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+}
+
+// A person reads the mail and decides in a browser, without a script.
+func TestReviewInABrowser(t *testing.T) {
+	t.Parallel()
+	onBothStores(t, func(t *testing.T, h *house) {
+		h.run()
+		for _, id := range []string{"a", `b"/<i>`} {
+			h.answers(201, "POST", "/workflows", body(ask(id, "ann@example.com", 1, h.srv)))
+		}
+		h.until("asked", func() bool { return len(h.srv.Sends()) == 2 })
+		in := h.srv.Inbound(efatest.Mail{From: "ann@example.com", Subject: "<b>Re</b>", Text: "yes <script>alert(1)</script>"})
+		h.until("queued", func() bool { return len(h.queue().Items) == 1 })
+		of := "/review/" + in.EventID
+		require.Contains(t, h.answers(200, "GET", "/review/", ""), `<a href="`+of+`">`)
+
+		page := h.answers(200, "GET", of, "")
+		for _, want := range []string{
+			"ann@example.com", "&lt;b&gt;Re&lt;/b&gt;", "yes &lt;script&gt;alert(1)", `action="` + of + `/bind"`, `value="a"`, `value="b&#34;/&lt;i&gt;"`,
+		} {
+			require.Contains(t, page, want)
+		}
+		require.NotContains(t, page, "<script")
+
+		form := func(status int, path string, fields url.Values) string {
+			t.Helper()
+			w := h.request("POST", path, fields.Encode(), func(r *http.Request) {
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				r.Header.Set("Sec-Fetch-Site", "same-origin")
+			})
+			require.Equal(t, status, w.Code, "%s: %s", path, w.Body)
+			if status == http.StatusSeeOther {
+				return h.answers(200, "GET", w.Header().Get("Location"), "")
+			}
+			require.Contains(t, w.Header().Get("Content-Type"), "text/html")
+			return w.Body.String()
+		}
+		form(404, of+"/bind", url.Values{"workflow_id": {"nobody"}})
+		form(400, of+"/dismiss", url.Values{})
+		done := form(303, of+"/bind", url.Values{"workflow_id": {`b"/<i>`}})
+		require.Contains(t, done, "Nothing")
+		require.Contains(t, done, `action="`+of+`/undo"`)
+		require.Contains(t, form(409, of+"/bind", url.Values{"workflow_id": {"a"}}), "by kim")
+		require.Contains(t, form(303, of+"/undo", nil), `<a href="`+of+`">`, "it is back")
+		require.Contains(t, form(303, of+"/dismiss", url.Values{"reason": {"spam"}}), "Nothing")
+		h.answers(404, "GET", of, "")
+
+		w := h.request("POST", of+"/undo", "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
+		require.Equal(t, 403, w.Code, "no other site's page may decide")
+	})
+}
+
+func TestReviewOfAMessageThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sqliteIn(t))
+	h.run()
+	in := h.srv.Inbound(efatest.Mail{From: "ann@example.com", Text: "yes"})
+	h.until("queued", func() bool { return len(h.queue().Items) == 1 })
+	h.srv.Hide(in.MessageID)
+	require.Contains(t, h.answers(200, "GET", "/review/"+in.EventID, ""), "cannot be read now")
 }

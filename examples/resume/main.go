@@ -119,7 +119,7 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 		return stopped(ctx, loops, err)
 	}
 	ready.watch(eng, sweeper)
-	admin.open(adminRoutes(eng, onceAttached(sweeper, db.start), metrics.handler(webhook, sweeper), doc, log))
+	admin.open(adminRoutes(eng, provider.Mail, onceAttached(sweeper, db.start), metrics.handler(webhook, sweeper), doc, log))
 	loops.Go(func() error { return sweep(running, sweeper) })
 
 	// Nothing is taken, started or sent before the stream has a position: with
