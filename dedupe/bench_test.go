@@ -175,9 +175,9 @@ func BenchmarkHistory(b *testing.B) {
 		eachStore(b, func(b *testing.B, s *store) {
 			in := s.inbox(dedupe.Config{}, nil)
 			take(b, in, page(1, 1))
-			s.exec(`insert into {s}seen (stream, event_id, sequence, inbox, first_seen, last_seen)
+			s.exec(`insert into {s}seen (stream, event_id, sequence, inbox, swept, first_seen, last_seen)
 				with recursive g(n) as (select 2 union all select n + 1 from g where n < $1)
-				select 'mail', 'e' || n, n, 'ibx_1', {now}, {now} from g`, size)
+				select 'mail', 'e' || n, n, 'ibx_1', true, {now}, {now} from g`, size)
 			if s.pool != nil {
 				_, err := s.pool.Exec(b.Context(), s.db.Render("vacuum analyze {s}seen"))
 				require.NoError(b, err)

@@ -89,7 +89,7 @@ func (in *Inbox) claimSQLite(ctx context.Context, tx sqldb.Tx, p *part, rows sql
 			taken = append(taken, rows[i])
 		}
 	}
-	_, err := tx.Exec(ctx, in.st.Remember, in.name(), taken, nil, p.door == push, in.refresh())
+	_, err := tx.Exec(ctx, in.st.Remember, in.name(), taken, p.history, p.door == push, in.refresh())
 	return err
 }
 

@@ -28,6 +28,24 @@
 //   - IDs are not kept for ever. What a sweep may meet again is remembered by a
 //     floor per inbox; see [Inbox.Maintain] for what is forgotten when.
 //
+// A floor is a stretch of an inbox's sequences, from the lowest forgotten to the
+// highest. A sweep reads everything from the settled position on, so what lies
+// between two events that it met has been handled: a later sweep, whichever and
+// from wherever, skips what lies in the stretch, and decides by the ID about what
+// lies outside. Only what sweeps met in their turn, above the attached and the
+// settled position, is forgotten into a floor. What a person asked for
+// ([events.Sweeper.SweepFrom]) keeps its ID for good, for such a sweep may begin
+// in the middle and end anywhere; so does what the row of a stream that was lost
+// had not forgotten yet. A row that is made again has floors of its own, beside
+// the old ones. So neither a lost cursor nor history, nor an inbox that the
+// credential comes to see, has anything handed over twice or never.
+//
+// Two things a floor cannot know. If a credential sees an inbox, no longer sees
+// it, and sees it again, what came between lies within the stretch once IDs of
+// both sides are forgotten: sweep from before it within Config.Retain. And a push
+// has no sequence: one that a person has the provider repeat, more than
+// Config.Retain after a sweep last met the event, is fresh and handled again.
+//
 // What it does not do: order events between the doors, undo what a handler did
 // outside its transaction, or protect from a provider that names one event
 // differently each time.

@@ -1,7 +1,6 @@
 package dedupe
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -116,10 +115,10 @@ func (in *Inbox) floors(ctx context.Context, by map[string]*doctor.InboxDoors) e
 	names := slices.Collect(maps.Keys(by))
 	return in.db.Read().Query(ctx, in.st.Floors, []any{in.name(), names}, func(scan sqldb.Scan) error {
 		var inbox string
-		var floor, history events.Cursor
-		err := scan(&inbox, &floor, &history)
-		by[inbox].Floor = cmp.Or(floor, history)
-		by[inbox].Swept = by[inbox].Swept || floor > 0 || history > 0
+		var floor events.Cursor
+		err := scan(&inbox, &floor)
+		by[inbox].Floor = floor
+		by[inbox].Swept = by[inbox].Swept || floor > 0
 		return err
 	})
 }

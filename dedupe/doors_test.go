@@ -300,11 +300,11 @@ func (s *store) older(table, column string, d time.Duration) {
 // sequence, by a sweep.
 func (s *store) many(inbox string, n int, above int) {
 	s.tb.Helper()
-	sequence, byPush := "null", "true"
+	sequence, bySweep, byPush := "null", "false", "true"
 	if above > 0 {
-		sequence, byPush = fmt.Sprintf("%d + n", above), "false"
+		sequence, bySweep, byPush = fmt.Sprintf("%d + n", above), "true", "false"
 	}
 	s.exec(fmt.Sprintf(`with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < %d)
-		insert into {s}seen (stream, event_id, sequence, inbox, pushed, first_seen, last_seen)
-		select '%s', '%s_' || n, %s, '%s', %s, {now}, {now} from numbers`, n, stream.Name, inbox, sequence, inbox, byPush))
+		insert into {s}seen (stream, event_id, sequence, inbox, swept, pushed, first_seen, last_seen)
+		select '%s', '%s_' || n, %s, '%s', %s, %s, {now}, {now} from numbers`, n, stream.Name, inbox, sequence, inbox, bySweep, byPush))
 }

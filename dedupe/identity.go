@@ -3,6 +3,7 @@ package dedupe
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 
@@ -37,7 +38,7 @@ func (in *Inbox) open(ctx context.Context) error {
 // identify says whether the stream is known by another credential.
 func (in *Inbox) identify(ctx context.Context, tx sqldb.Tx) (changed bool, err error) {
 	given := in.cfg.Stream
-	if _, err := tx.Exec(ctx, in.st.Enrol, given.Name, given.Origin, given.Environment, given.Credential); err != nil {
+	if _, err := tx.Exec(ctx, in.st.Enrol, given.Name, given.Origin, given.Environment, given.Credential, rand.Text()); err != nil {
 		return false, err
 	}
 	var known events.Stream

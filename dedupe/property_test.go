@@ -26,7 +26,7 @@ type world struct {
 	name      string
 	born      []int // the day on which each event happened; event n is born[n-1]
 	day       int
-	attached  int          // those up to here are history
+	granted   bool         // the credential sees ibx_1 too
 	bad       map[int]bool // the handler fails on these now
 	processes []*dedupe.Inbox
 }
@@ -96,8 +96,16 @@ func (w *world) happen(t *rapid.T) {
 func (w *world) attach(t *rapid.T) {
 	in := w.any(t)
 	w.answered(t, in.Attach(w.context(t), events.Cursor(w.head())))
-	w.attached = int(position(w.s.tb, in).Attached) // also if the answer was lost
 }
+
+// lose the stream's row; the processes begin again.
+func (w *world) lose(*rapid.T) {
+	w.s.exec("delete from {s}streams")
+	w.processes = []*dedupe.Inbox{w.process(), w.process()}
+}
+
+// grant has sweeps see an inbox that they did not see.
+func (w *world) grant(*rapid.T) { w.granted = true }
 
 // push comes as long as a provider tries.
 func (w *world) push(t *rapid.T) {
@@ -116,7 +124,12 @@ func (w *world) sweep(ctx context.Context, t *rapid.T, in *dedupe.Inbox, from in
 	for n := from + 1; n <= w.head(); n += 4 {
 		b.Events = nil
 		for m := n; m <= min(n+3, w.head()); m++ {
-			b.Events = append(b.Events, w.event(m))
+			if ev := w.event(m); w.granted || ev.Inbox == "ibx_0" {
+				b.Events = append(b.Events, ev)
+			}
+		}
+		if len(b.Events) == 0 {
+			continue
 		}
 		if !b.History {
 			b.Cursor = b.Events[len(b.Events)-1].Sequence
@@ -139,7 +152,7 @@ func (w *world) sweepFromSettled(t *rapid.T) {
 	}
 }
 
-// sweepFromBeginning is after a 410, or a lost cursor.
+// sweepFromBeginning is after a 410.
 func (w *world) sweepFromBeginning(t *rapid.T) {
 	if in := w.any(t); position(w.s.tb, in).Known {
 		w.sweep(w.context(t), t, in, 0, events.Batch{})
@@ -148,7 +161,8 @@ func (w *world) sweepFromBeginning(t *rapid.T) {
 
 func (w *world) sweepHistory(t *rapid.T) {
 	if in := w.any(t); position(w.s.tb, in).Known {
-		w.sweep(w.context(t), t, in, 0, events.Batch{History: true})
+		from := rapid.IntRange(0, w.head()).Draw(t, "from")
+		w.sweep(w.context(t), t, in, from, events.Batch{History: true})
 	}
 }
 
@@ -193,7 +207,7 @@ func (w *world) effects() (ids []string) {
 // end: the handler is well, a sweep reaches the head, people retry what failed.
 // Nothing is lost.
 func (w *world) end(t *rapid.T) {
-	w.bad = map[int]bool{}
+	w.bad, w.granted = map[int]bool{}, true
 	in, ctx := w.process(), w.s.tb.Context()
 	require.NoError(t, in.Attach(ctx, events.Cursor(w.head())))
 	require.True(t, w.sweep(ctx, t, in, 0, events.Batch{History: true}))
@@ -240,8 +254,8 @@ func (w *world) forgotten(ev events.Event) bool {
 	return n > 0
 }
 
-// Whatever is pushed, swept, pruned and crashed: an event's effect exists
-// exactly once.
+// Whatever is pushed, swept, pruned, lost, granted and crashed: an event's
+// effect exists exactly once.
 func TestAnyHistory(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -253,7 +267,7 @@ func TestAnyHistory(t *testing.T) {
 			w := newWorld(s)
 			defer w.forget()
 			t.Repeat(map[string]func(*rapid.T){
-				"happen": w.happen, "attach": w.attach, "push": w.push, "push again": w.push,
+				"happen": w.happen, "attach": w.attach, "lose": w.lose, "grant": w.grant, "push": w.push, "push again": w.push,
 				"sweep": w.sweepFromSettled, "sweep from the beginning": w.sweepFromBeginning, "sweep history": w.sweepHistory,
 				"days": w.days, "moods": w.moods, "maintain": w.maintain, "": w.check,
 			})

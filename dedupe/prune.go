@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
 )
 
@@ -33,47 +32,45 @@ func (in *Inbox) prune(ctx context.Context) error {
 	return nil
 }
 
-// old is an ID that a sweep has met, below the settled position.
-type old struct {
-	id, inbox string
-	sequence  events.Cursor
-}
-
-// pruneSwept deletes IDs and raises the floors of their inboxes over them.
+// pruneSwept deletes IDs and stretches the floors of their inboxes over them.
 func (in *Inbox) pruneSwept(ctx context.Context, tx sqldb.Tx) (int64, error) {
 	limits, err := in.parkedLimits(ctx, tx)
 	if err != nil {
 		return 0, err
 	}
 	var ids []string
-	var highest []old
+	var life string
+	floors := map[string]map[string]any{}
 	err = tx.Query(ctx, in.st.PruneSwept, []any{in.name(), -in.cfg.Retain, pruneBatch}, func(scan sqldb.Scan) error {
-		var o old
-		err := scan(&o.id, &o.inbox, &o.sequence)
-		if limit, ok := limits[o.inbox]; !ok || o.sequence < limit {
-			ids, highest = append(ids, o.id), append(highest, o)
+		var id, inbox string
+		var sequence int64
+		err := scan(&id, &inbox, &sequence, &life)
+		if limit, ok := limits[inbox]; ok && sequence >= limit {
+			return err
 		}
+		ids = append(ids, id)
+		lowest, highest := sequence, sequence
+		if f := floors[inbox]; f != nil {
+			lowest, highest = min(lowest, f["lowest"].(int64)), max(highest, f["highest"].(int64))
+		}
+		floors[inbox] = map[string]any{"inbox": inbox, "lowest": lowest, "highest": highest}
 		return err
 	})
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	floors, err := in.floorsOver(ctx, tx, highest)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := tx.Exec(ctx, in.st.PruneFloors, in.name(), floors); err != nil {
+	if _, err := tx.Exec(ctx, in.st.PruneFloors, in.name(), sqldb.Rows(slices.Collect(maps.Values(floors))), life); err != nil {
 		return 0, err
 	}
 	return tx.Exec(ctx, in.st.PruneIDs, in.name(), ids)
 }
 
 // parkedLimits are the lowest sequences of parked events, by inbox.
-func (in *Inbox) parkedLimits(ctx context.Context, tx sqldb.Tx) (map[string]events.Cursor, error) {
-	limits := map[string]events.Cursor{}
+func (in *Inbox) parkedLimits(ctx context.Context, tx sqldb.Tx) (map[string]int64, error) {
+	limits := map[string]int64{}
 	err := tx.Query(ctx, in.st.PruneLimits, []any{in.name()}, func(scan sqldb.Scan) error {
 		var inbox *string
-		var sequence *events.Cursor
+		var sequence *int64
 		if err := scan(&inbox, &sequence); err != nil || inbox == nil || sequence == nil {
 			return err
 		}
@@ -83,29 +80,6 @@ func (in *Inbox) parkedLimits(ctx context.Context, tx sqldb.Tx) (map[string]even
 		return nil
 	})
 	return limits, err
-}
-
-// floorsOver are rows for the floors: the highest sequence of each inbox, apart
-// for history and for what came after the stream was attached.
-func (in *Inbox) floorsOver(ctx context.Context, tx sqldb.Tx, gone []old) (sqldb.Rows, error) {
-	var attached events.Cursor
-	if err := sqldb.One(ctx, tx, in.st.Attached, []any{in.name()}, &attached); err != nil {
-		return nil, err
-	}
-	floors := map[string]map[string]any{}
-	for _, o := range gone {
-		row := floors[o.inbox]
-		if row == nil {
-			row = map[string]any{"inbox": o.inbox, "floor": int64(0), "history": int64(0)}
-			floors[o.inbox] = row
-		}
-		column := "floor"
-		if o.sequence <= attached {
-			column = "history"
-		}
-		row[column] = max(row[column].(int64), int64(o.sequence))
-	}
-	return sqldb.Rows(slices.Collect(maps.Values(floors))), nil
 }
 
 // sweepMargin is how long after an ID was last seen a sweep must have reached

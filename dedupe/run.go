@@ -58,15 +58,17 @@ func (in *Inbox) every(ctx context.Context, stop context.CancelCauseFunc, d time
 //
 // What is forgotten, and when it no longer matters:
 //
-//   - The ID of an event that a sweep has met, at or below the settled position,
-//     Config.Retain after it was last seen. The floor of its inbox rises to it in
-//     the same commit, and a sweep takes what lies below as handled. A floor does
-//     not pass a parked event.
+//   - The ID of an event that a sweep has met in its turn, at or below the
+//     settled position, Config.Retain after it was last seen. The floor of its
+//     inbox is stretched over it in the same commit, and a sweep takes what lies
+//     there as handled. A floor does not pass a parked event. A push that the
+//     provider repeats after so long is fresh. The IDs of what only
+//     [events.Sweeper.SweepFrom] met are kept.
 //   - The ID of an event that no sweep has met, Config.RetainUnswept after it was
 //     last seen; on a stream with a sweeper only once a sweep has passed it by a
 //     day. The time in which such events happened is remembered for their inbox,
 //     and a later sweep takes all of it as handled, if the provider says when an
-//     event happened. A push that the provider repeats after so long is fresh.
+//     event happened. Here too a repeated push is fresh.
 //   - A parked event's content, Config.RetainContent after it first failed.
 //   - Unreadable deliveries and discarded events, after Config.RetainUnswept.
 func (in *Inbox) Maintain(ctx context.Context) error {

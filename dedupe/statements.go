@@ -15,7 +15,6 @@ type statements struct {
 	Identity   string
 	Identify   string
 	Position   string
-	Attached   string
 	Through    string
 	MoveCursor string
 	Attach     string
@@ -64,26 +63,32 @@ func render(d sqldb.Dialect) statements {
 }
 
 // handled is whether an event of a sweep lies where everything has been handled
-// or is not to be: at or below the inbox's floor, in history, or in the time
-// whose pushes are forgotten. $3 is Batch.History.
-const handled = `r.sequence > 0 and (case when r.sequence > coalesce(s.attached, 0)
-	then r.sequence <= coalesce(f.floor, 0)
-	else not $3 or r.sequence <= coalesce(f.history, 0) end
-	or coalesce({time r.occurred} between f.pushed_from and f.pushed_until, false))`
+// or is not to be: in history, between what a stretch of its inbox was forgotten
+// from and until, or in the time whose pushes are. $3 is Batch.History.
+const handled = `r.sequence > 0 and (not $3 and r.sequence <= coalesce(s.attached, 0)
+	or exists (select 1 from {s}floors f where f.stream = $1 and f.inbox = r.inbox
+		and (r.sequence between f.swept_from and f.swept_until
+			or {time r.occurred} between f.pushed_from and f.pushed_until)))`
 
-const rowsAsked = `{rows $2 event_id text, sequence bigint, inbox text, occurred bigint} as r
-	left join {s}streams s on s.name = $1
-	left join {s}floors f on f.stream = $1 and f.inbox = r.inbox`
+// inTurn is whether a sweep meets an event on its way up from the settled
+// position, so that whatever lies between the two is met too. $4 is whether it
+// is a push.
+const inTurn = `not ($3 or $4) and r.sequence > coalesce(s.settled, 0)`
+
+const ofStream = ` left join {s}streams s on s.name = $1`
+
+const rowsAsked = `{rows $2 event_id text, sequence bigint, inbox text, occurred bigint} as r` + ofStream
 
 // onKnown fills in a known event's sequence. A row with nothing to fill in is
 // written once an hour ($5) only.
 const onKnown = ` on conflict (stream, event_id) do update set
 	sequence = coalesce(k.sequence, excluded.sequence),
 	inbox = case when excluded.sequence is null then k.inbox else excluded.inbox end,
+	swept = k.swept or excluded.swept,
 	pushed = k.pushed or excluded.pushed,
 	last_seen = excluded.last_seen
-	where (k.sequence is null and excluded.sequence is not null) or (excluded.pushed and not k.pushed)
-		or k.last_seen < {after $5}`
+	where (k.sequence is null and excluded.sequence is not null) or (excluded.swept and not k.swept)
+		or (excluded.pushed and not k.pushed) or k.last_seen < {after $5}`
 
 // claimPostgres is one statement for a whole batch. xmax is 0 in a row that was
 // inserted, and ours in one that was updated; a known row that needs no update
@@ -91,11 +96,11 @@ const onKnown = ` on conflict (stream, event_id) do update set
 // set here to save a round trip; the CTE is read before the insert begins.
 const claimPostgres = `with setting as materialized (select set_config('lock_timeout', $6, true)),
 asked as (
-	select r.event_id, r.sequence, r.inbox, ` + handled + ` as skip
+	select r.event_id, r.sequence, r.inbox, ` + inTurn + ` as swept, ` + handled + ` as skip
 	from setting cross join ` + rowsAsked + `
 ), claimed as (
-	insert into {s}seen as k (stream, event_id, sequence, inbox, pushed, first_seen, last_seen)
-	select $1, event_id, nullif(sequence, 0), inbox, $4::boolean, now(), now() from asked
+	insert into {s}seen as k (stream, event_id, sequence, inbox, swept, pushed, first_seen, last_seen)
+	select $1, event_id, nullif(sequence, 0), inbox, swept, $4::boolean, now(), now() from asked
 	where not skip order by event_id collate "C"` + onKnown + `
 	returning event_id, xmax = 0 as fresh
 )
@@ -117,31 +122,30 @@ const claimLite = `select r.event_id, ` + handled + ` as skip from ` + rowsAsked
 	left join {s}seen k on k.stream = $1 and k.event_id = r.event_id
 	where k.event_id is null or ` + handled
 
-const rememberLite = `insert into {s}seen as k (stream, event_id, sequence, inbox, pushed, first_seen, last_seen)
-	select $1, event_id, nullif(sequence, 0), inbox, $4, {now}, {now}
-	from {rows $2 event_id text, sequence bigint, inbox text} as r where true` + onKnown
+const rememberLite = `insert into {s}seen as k (stream, event_id, sequence, inbox, swept, pushed, first_seen, last_seen)
+	select $1, r.event_id, nullif(r.sequence, 0), r.inbox, ` + inTurn + `, $4, {now}, {now}
+	from {rows $2 event_id text, sequence bigint, inbox text} as r` + ofStream + ` where true` + onKnown
 
 var texts = statements{
 	Claim:    claimPostgres,
 	ClaimAll: claimAllPostgres,
 
 	// Check runs after the claim, so that it sees what was committed while the
-	// claim waited: an ID may have been parked, or pruned below a raised floor.
+	// claim waited: an ID may have been parked, or pruned meanwhile.
 	Check: `select r.event_id, p.event_id is not null and p.failed_at is null, ` + handled + `
 		from ` + rowsAsked + ` left join {s}parked p on p.stream = $1 and p.event_id = r.event_id
 		where (p.event_id is not null and p.failed_at is null) or ` + handled,
 	Unclaim: `delete from {s}seen where stream = $1 and event_id {in $2 text}`,
 
-	Enrol: `insert into {s}streams (name, origin, environment, credential, created_at)
-		values ($1, $2, $3, $4, {now}) on conflict (name) do nothing`,
+	Enrol: `insert into {s}streams (name, life, origin, environment, credential, created_at)
+		values ($1, $5, $2, $3, $4, {now}) on conflict (name) do nothing`,
 	Identity: `select origin, environment, credential from {s}streams where name = $1 {lock}`,
 	Identify: `update {s}streams set origin = $2, environment = $3, credential = $4,
 		credential_changed_at = case when $5 then {now} else credential_changed_at end where name = $1`,
 
 	Position: `select attached_at is not null, cursor, settled, attached, through, {now}, origin, environment,
 		lost_at, lost_cursor, lost_oldest, credential_changed_at from {s}streams where name = $1`,
-	Attached: `select attached from {s}streams where name = $1`,
-	Through:  `select attached_at is not null, through, {now} from {s}streams where name = $1`,
+	Through: `select attached_at is not null, through, {now} from {s}streams where name = $1`,
 	MoveCursor: `update {s}streams set cursor = case when cursor < $2 then $2 else cursor end,
 		attached_at = coalesce(attached_at, {now}) where name = $1`,
 	Attach: `update {s}streams set cursor = $2, settled = $2, attached = $2, attached_at = {now}
@@ -149,7 +153,7 @@ var texts = statements{
 
 	// Settled reads the index downwards from the sweep's end and stops at the
 	// first ID that is old enough.
-	Settled: `select sequence from {s}seen where stream = $1 and sequence <= $2 and first_seen < $3
+	Settled: `select sequence from {s}seen where stream = $1 and swept and sequence <= $2 and first_seen < $3
 		and sequence > (select settled from {s}streams where name = $1) order by sequence desc limit 1`,
 	Reached: `update {s}streams set settled = case when settled < $2 then $2 else settled end,
 		through = case when $4 and (through is null or through < $3) then $3 else through end where name = $1`,
@@ -196,7 +200,7 @@ var texts = statements{
 		(select count(*) from (select 1 from {s}unreadable where stream = $1 limit $2) as u)`,
 	Swept: `select inbox, count(*) filter (where pushed), count(*) filter (where not pushed), max(first_seen)
 		from (select inbox, pushed, first_seen from {s}seen
-			where stream = $1 and sequence is not null order by sequence desc limit $2) as newest
+			where stream = $1 and swept order by sequence desc limit $2) as newest
 		group by inbox`,
 	// Of many that came just now the newest hide those that were passed by, so
 	// these are read apart.
@@ -210,7 +214,7 @@ var texts = statements{
 			select * from (select event_id, inbox, pushed, first_seen from {s}seen
 				where stream = $1 and sequence is null and last_seen < $4 order by last_seen desc limit $2) as passed
 		) as unswept group by inbox`,
-	Floors: `select inbox, floor, history from {s}floors where stream = $1 and inbox {in $2 text}`,
+	Floors: `select inbox, max(swept_until) from {s}floors where stream = $1 and inbox {in $2 text} group by inbox`,
 	Known:  `select event_id, sequence is not null from {s}seen where stream = $1 and event_id {in $2 text}`,
 
 	// Subqueries and no join, so that no planner begins with the larger table.
@@ -219,24 +223,26 @@ var texts = statements{
 		from {s}parked p where p.stream = $1 and p.failed_at is null`,
 	// Of the lowest sequences those that are old: so it never reads further than
 	// its limit, however many wait behind to grow old.
-	PruneSwept: `select event_id, inbox, sequence from {s}seen where stream = $1 and last_seen < {after $2} and event_id in (
+	PruneSwept: `select event_id, inbox, sequence, (select life from {s}streams where name = $1)
+		from {s}seen where stream = $1 and last_seen < {after $2} and event_id in (
 			select event_id from (
-				select event_id, last_seen from {s}seen k
-				where stream = $1 and sequence <= (select settled from {s}streams where name = $1)
+				select event_id, last_seen from {s}seen k where stream = $1 and swept
+				and sequence > (select attached from {s}streams where name = $1)
+				and sequence <= (select settled from {s}streams where name = $1)
 				and not exists (select 1 from {s}parked p where p.stream = k.stream and p.event_id = k.event_id)
 				order by sequence limit $3
 			) as lowest where last_seen < {after $2}
 		) {skip}`,
-	PruneFloors: `insert into {s}floors as f (stream, inbox, floor, history)
-		select $1, r.inbox, r.floor, r.history
-		from {rows $2 inbox text, floor bigint, history bigint} as r where true order by r.inbox
-		on conflict (stream, inbox) do update set
-			floor = case when f.floor < excluded.floor then excluded.floor else f.floor end,
-			history = case when f.history < excluded.history then excluded.history else f.history end`,
-	PrunePushed: `insert into {s}floors as f (stream, inbox, pushed_from, pushed_until)
-		select $1, r.inbox, {time r.since}, {time r.until}
+	PruneFloors: `insert into {s}floors as f (stream, inbox, life, swept_from, swept_until)
+		select $1, r.inbox, $3, r.lowest, r.highest
+		from {rows $2 inbox text, lowest bigint, highest bigint} as r where true order by r.inbox
+		on conflict (stream, inbox, life) do update set
+			swept_from = case when f.swept_from between 1 and excluded.swept_from then f.swept_from else excluded.swept_from end,
+			swept_until = case when f.swept_until > excluded.swept_until then f.swept_until else excluded.swept_until end`,
+	PrunePushed: `insert into {s}floors as f (stream, inbox, life, pushed_from, pushed_until)
+		select $1, r.inbox, (select life from {s}streams where name = $1), {time r.since}, {time r.until}
 		from {rows $2 inbox text, since bigint, until bigint} as r where true order by r.inbox
-		on conflict (stream, inbox) do update set
+		on conflict (stream, inbox, life) do update set
 			pushed_from = case when f.pushed_from < excluded.pushed_from then f.pushed_from else excluded.pushed_from end,
 			pushed_until = case when f.pushed_until > excluded.pushed_until then f.pushed_until else excluded.pushed_until end`,
 	PruneIDs: `delete from {s}seen where stream = $1 and event_id {in $2 text}`,

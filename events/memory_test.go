@@ -19,8 +19,8 @@ type memory struct {
 	handed map[string]int // how often an event was handed over
 	order  []string
 
-	pos   events.Position
-	floor events.Cursor
+	pos         events.Position
+	from, floor events.Cursor // what lies between is handled and forgotten
 
 	owner string
 	until time.Time
@@ -43,6 +43,7 @@ type memory struct {
 
 type claim struct {
 	sequence events.Cursor
+	swept    bool // in its turn
 	first    time.Time
 }
 
@@ -92,20 +93,20 @@ func (m *memory) Push(ctx context.Context, ev events.Event) (res events.Result, 
 			return res, err
 		}
 	}
-	err = m.call(ctx, "push", func() { m.claim(ev, &res) })
+	err = m.call(ctx, "push", func() { m.claim(ev, false, &res) })
 	if err == nil && res.Parked > 0 {
 		err = events.ErrParked
 	}
 	return res, err
 }
 
-func (m *memory) claim(ev events.Event, res *events.Result) {
+func (m *memory) claim(ev events.Event, swept bool, res *events.Result) {
 	if c := m.claims[ev.ID]; c != nil {
-		c.sequence = max(c.sequence, ev.Sequence)
+		c.sequence, c.swept = max(c.sequence, ev.Sequence), c.swept || swept
 		res.Duplicate++
 		return
 	}
-	m.claims[ev.ID] = &claim{ev.Sequence, m.now()}
+	m.claims[ev.ID] = &claim{ev.Sequence, swept, m.now()}
 	if m.parks[ev.ID] {
 		res.Parked++
 		return
@@ -144,12 +145,13 @@ func (m *memory) Take(ctx context.Context, b events.Batch) (res events.Result, e
 	err = m.call(ctx, "take", func() {
 		m.takes = append(m.takes, b)
 		for _, ev := range b.Events {
-			history := ev.Sequence > 0 && ev.Sequence <= m.pos.Attached && !b.History
-			if m.claims[ev.ID] == nil && (history || ev.Sequence > 0 && ev.Sequence <= m.floor) {
+			history := ev.Sequence <= m.pos.Attached && !b.History
+			forgotten := m.from <= ev.Sequence && ev.Sequence <= m.floor
+			if m.claims[ev.ID] == nil && ev.Sequence > 0 && (history || forgotten) {
 				res.Skipped++
 				continue
 			}
-			m.claim(ev, &res)
+			m.claim(ev, ev.Sequence > m.pos.Settled && !b.History, &res)
 		}
 		m.pos.Cursor = max(m.pos.Cursor, b.Cursor)
 	})
@@ -195,13 +197,17 @@ func (m *memory) Release(ctx context.Context, owner string) error {
 	})
 }
 
-// prune is dedupe's floor: what is settled is forgotten.
+// prune is dedupe's floor: what sweeps met in their turn is forgotten once it is
+// settled.
 func (m *memory) prune() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, c := range m.claims {
-		if c.sequence > 0 && c.sequence <= m.pos.Settled {
-			m.floor = max(m.floor, c.sequence)
+		if c.swept && c.sequence <= m.pos.Settled {
+			if m.floor == 0 {
+				m.from = c.sequence
+			}
+			m.from, m.floor = min(m.from, c.sequence), max(m.floor, c.sequence)
 			delete(m.claims, id)
 		}
 	}

@@ -150,8 +150,10 @@ func (s *Sweeper) Sweep(ctx context.Context) (Report, error) {
 // SweepFrom reads from a cursor to the head once and hands over what lies at or
 // below the attached position too: 0 is all that the provider still has. Use it
 // after a credential came to see more inboxes, or to take in history on
-// purpose. Nothing is handed over twice, no stored position moves, and other
-// sweeps go on beside it. An expired cursor is an error here.
+// purpose, whenever; only for an inbox that earlier sweeps saw, and then did not,
+// it must come before IDs are forgotten (dedupe.Config.Retain). Nothing is handed
+// over twice, so it may be run again, also from further back. No stored position
+// moves, and other sweeps go on beside it. An expired cursor is an error here.
 func (s *Sweeper) SweepFrom(ctx context.Context, from Cursor) (Report, error) {
 	w := &sweep{Sweeper: s, history: true}
 	err := w.runHistory(ctx, from)

@@ -63,5 +63,5 @@ type InboxDoors struct {
 
 	Swept bool          `json:"swept"`               // a sweep has met events of this inbox
 	Met   time.Time     `json:"newest_met,omitzero"` // when the newest event came that a sweep met
-	Floor events.Cursor `json:"floor,string"`        // what a sweep meets at or below it has been handled
+	Floor events.Cursor `json:"floor,string"`        // the highest sequence of which the ID is forgotten, as handled
 }

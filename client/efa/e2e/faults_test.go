@@ -59,6 +59,7 @@ var faults = map[string]fault{
 	"an inbox added to the key":              {twoInboxes, inboxAdded},
 	"a new key that sees another inbox":      {twoInboxes, keyReplaced},
 	"a key that sees less":                   {twoInboxes, keyNarrowed},
+	"a lost cursor":                          {setup{start: events.FromNow}, cursorLost},
 	"an event on which the handler fails":    {setup{page: 5}, failingEvent},
 	"pushed twice, late, and out of order":   {setup{}, unruly},
 	"a secret that was replaced":             {setup{}, rotated},

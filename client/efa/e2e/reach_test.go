@@ -110,22 +110,60 @@ func inboxAdded(t *testing.T, w *world, p *process) *process {
 	}
 	w.mail(1, quiet)
 	require.Equal(t, 6, p.swept(t).Fresh)
-	w.passes(t, 8*24*time.Hour)
-	w.mail(1, quiet)
-	p.swept(t)
-	require.NoError(t, p.inbox.Maintain(t.Context()))
+	w.forgets(t, p)
 
 	w.srv.RevokeKey(w.srv.Key())
 	w.srv.AddKey(efatest.Key{Token: w.srv.Key()})
 	w.mail(3, quietSecond)
 	require.Equal(t, 3, p.swept(t).Fresh, "what is new comes by itself")
-	require.Equal(t, stood{17, 13, 2}, w.stands(t, p))
+	w.forgets(t, p)
 
-	report, err := p.sweeper.SweepFrom(t.Context(), 2)
+	before := w.stands(t, p)
+	report, err := p.sweeper.SweepFrom(t.Context(), 7)
 	require.NoError(t, err)
-	require.Equal(t, 5, report.Fresh)
-	require.Equal(t, stood{17, 13, 2}, w.stands(t, p), "and moves nothing")
+	require.Equal(t, events.Result{Fresh: 3, Skipped: 8, Duplicate: 2}, report.Result, "from the middle")
+	require.Equal(t, before, w.stands(t, p), "and moves nothing")
+	w.forgets(t, p)
+	report, err = p.sweeper.SweepFrom(t.Context(), 2)
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Fresh, "and the rest when it is asked for")
 	return nil
+}
+
+// cursorLost: the stream's row is gone when what it says is handled has long
+// been forgotten. The service attaches at the head, and a person asks for all.
+func cursorLost(t *testing.T, w *world, p *process) *process {
+	w.mail(5, quiet)
+	p.swept(t)
+	require.NoError(t, p.sweeper.Attach(t.Context()))
+	w.mail(5, quiet)
+	require.Equal(t, 5, p.swept(t).Fresh)
+	w.forgets(t, p)
+	w.mail(3, quiet)
+	require.NoError(t, w.store.run(t.Context(), p.i, "delete from {s}streams where name = $1", w.stream))
+
+	p, err := w.open(0, w.srv.Key(), nil)
+	require.NoError(t, err)
+	require.Zero(t, p.swept(t).Fresh)
+	w.mail(2, quiet)
+	require.Equal(t, 2, p.swept(t).Fresh)
+	w.asked = true
+	report, err := p.sweeper.SweepFrom(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, 5+3, report.Fresh)
+	require.Positive(t, report.Skipped)
+	return p
+}
+
+// forgets lets what was handled be forgotten: what a sweep has met last is met
+// by the next one too.
+func (w *world) forgets(t *testing.T, p *process) {
+	for range 2 {
+		w.passes(t, 8*24*time.Hour)
+		w.mail(1, quiet)
+		p.swept(t)
+	}
+	require.NoError(t, p.inbox.Maintain(t.Context()))
 }
 
 // keyReplaced goes on at the same cursor, and raises a finding.

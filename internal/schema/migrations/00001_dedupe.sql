@@ -3,6 +3,7 @@
 -- Where each stream's sweep stands. One row a stream.
 create table {s}streams (
     name         {id} primary key,
+    life         {id} not null default '',     -- random: a row that was lost and made again is another
     origin       text not null,
     environment  text not null,
     credential   text not null,
@@ -27,27 +28,30 @@ create table {s}seen (
     event_id    {id} not null,
     sequence    bigint,                        -- null until a sweep meets the event
     inbox       {id} not null default '',
+    swept       {bool} not null default false, -- a sweep met it in its turn, above the settled position
     pushed      {bool} not null default false, -- it came through the push door
     first_seen  {time} not null,
     last_seen   {time} not null,               -- exact to an hour
     primary key (stream, event_id)
 );
 -- first_seen is in it so that a look for the settled position reads no row.
-create index {i}seen_sequence on {s}seen (stream, sequence, first_seen) where sequence is not null;
+create index {i}seen_sequence on {s}seen (stream, sequence, first_seen) where swept;
 create index {i}seen_unswept on {s}seen (stream, last_seen) where sequence is null;
 
--- What a sweep meets at or below an inbox's floor has been handled; its ID is
--- gone. What lies at or below the attached position has a floor of its own:
--- that later events were handled says nothing about history. The IDs of events
--- that no sweep has met go by time, for their sequence is not known.
+-- What was handled although its ID is gone. A sweep in its turn reads everything
+-- from the settled position on, so what lies between two events that it met has
+-- been handled; of what lies below the first, and of what came before another
+-- life of the stream's row began, that says nothing. The IDs of events that no
+-- sweep has met go by time, for their sequence is not known.
 create table {s}floors (
     stream        {id} not null,
     inbox         {id} not null,
-    floor         bigint not null default 0,
-    history       bigint not null default 0,
+    life          {id} not null,               -- of the stream's row
+    swept_from    bigint not null default 0,   -- what a sweep meets between these two
+    swept_until   bigint not null default 0,   -- has been handled
     pushed_from   {time},                      -- what happened between these two
     pushed_until  {time},                      -- came by push
-    primary key (stream, inbox)
+    primary key (stream, inbox, life)
 );
 
 -- Events on which the handler fails alone.
