@@ -71,12 +71,17 @@ func rowsOf(evs []events.Event) (rows sqldb.Rows, sequenced bool) {
 }
 
 func (in *Inbox) claimPostgres(ctx context.Context, tx sqldb.Tx, p *part, rows sqldb.Rows, sequenced bool, out outcomes) error {
-	wait := strconv.FormatInt(in.cfg.LockTimeout.Milliseconds(), 10)
+	wait := in.lockTimeout()
 	if !sequenced {
 		ids, inboxes := columns(p.events)
 		return tx.Query(ctx, in.st.ClaimAll, []any{in.name(), ids, inboxes, p.door == push, in.refresh(), wait}, out.readInserted)
 	}
 	return tx.Query(ctx, in.st.Claim, []any{in.name(), rows, p.history, p.door == push, in.refresh(), wait}, out.read)
+}
+
+// lockTimeout is as Postgres takes it: 0 would be for ever.
+func (in *Inbox) lockTimeout() string {
+	return strconv.FormatInt(max(in.cfg.LockTimeout.Milliseconds(), 1), 10)
 }
 
 func (in *Inbox) claimSQLite(ctx context.Context, tx sqldb.Tx, p *part, rows sqldb.Rows, out outcomes) error {

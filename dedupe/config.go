@@ -38,7 +38,7 @@ type Config struct {
 	// provider gives up at 10. Events whose handler takes longer are tried one
 	// by one, and one that takes longer alone is parked.
 	CommitTimeout time.Duration
-	LockTimeout   time.Duration // how long a statement waits for a row; default 2 s. Postgres only.
+	LockTimeout   time.Duration // how long a statement waits for a row, in whole milliseconds; default 2 s. Postgres only.
 	GroupSize     int           // the most pushes that share a commit; default 64
 	MaxWaiting    int           // the most pushes without an answer, then [events.ErrBusy]; default 1024
 
@@ -56,8 +56,8 @@ type Config struct {
 	// RetainUnswept is how long other IDs are kept, counted from when they were
 	// last seen, and unreadable deliveries, and what a person discarded: 30 days.
 	RetainUnswept time.Duration
-	// RetainContent is how long a parked event's content is kept: 30 days, which
-	// is also the most.
+	// RetainContent is how long a parked event's content is kept, and the error,
+	// which may quote it: 30 days, which is also the most.
 	RetainContent time.Duration
 
 	PollEvery  time.Duration // how often Run looks for parked events that are due; default 5 s

@@ -35,7 +35,7 @@ func ExampleInbox_Parked() {
 	})
 	fmt.Printf("fresh %d, parked %d, error %v\n", res.Fresh, res.Parked, err)
 
-	list, _ := inbox.Parked(ctx, 10)
+	list, _ := inbox.Parked(ctx, "", 0)
 	for _, p := range list {
 		fmt.Printf("%s after %d attempt: %s\n", p.ID, p.Attempts, p.Error.Text())
 	}

@@ -9,3 +9,10 @@ func Open(in *Inbox) int {
 
 // Counts is the statement that counts what was not handled.
 func Counts(in *Inbox) string { return in.st.Counts }
+
+// PruneLimits, PruneContent and PruneDiscarded are statements of a pruning.
+func PruneLimits(in *Inbox) string { return in.st.PruneLimits }
+
+func PruneContent(in *Inbox) string { return in.st.PruneContent }
+
+func PruneDiscarded(in *Inbox) string { return in.st.PruneDiscarded }

@@ -1,6 +1,7 @@
 package dedupe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,23 +17,26 @@ type ParkedEvent struct {
 	ID    string
 	Inbox string
 
-	// Error is what the handler said last, 500 bytes at most. It may quote mail.
+	// Error is what the handler said last, 500 bytes at most. It may quote mail,
+	// and goes with the content.
 	Error       client.Untrusted
 	Attempts    int
-	FirstFailed time.Time
+	ParkedAt    time.Time
+	FirstFailed time.Time // since [Inbox.Retry], if a person called it
 	Due         time.Time // the next attempt
 	FailedAt    time.Time // given up: a person decides; zero while it is tried
 
 	ContentGone bool // it cannot be tried any more
 }
 
-// Parked lists the events that are parked or failed, the oldest first.
-func (in *Inbox) Parked(ctx context.Context, limit int) ([]ParkedEvent, error) {
+// Parked lists the events that are parked or failed, the oldest first: at most
+// limit (0 is 100) behind the event ID after ("" from the beginning).
+func (in *Inbox) Parked(ctx context.Context, after string, limit int) ([]ParkedEvent, error) {
 	var list []ParkedEvent
-	err := in.db.Read().Query(ctx, in.st.List, []any{in.name(), limit}, func(scan sqldb.Scan) error {
+	err := in.db.Read().Query(ctx, in.st.List, []any{in.name(), after, cmp.Or(limit, 100)}, func(scan sqldb.Scan) error {
 		var p ParkedEvent
 		var text string
-		err := scan(&p.ID, &p.Inbox, &text, &p.Attempts, &p.FirstFailed, &p.Due, &p.FailedAt, &p.ContentGone)
+		err := scan(&p.ID, &p.Inbox, &text, &p.Attempts, &p.ParkedAt, &p.FirstFailed, &p.Due, &p.FailedAt, &p.ContentGone)
 		p.Error = client.NewUntrusted(text)
 		list = append(list, p)
 		return err
@@ -40,8 +44,8 @@ func (in *Inbox) Parked(ctx context.Context, limit int) ([]ParkedEvent, error) {
 	return list, wrap("list parked events", err)
 }
 
-// Retry makes a parked or failed event due now, with its attempts counted from
-// the beginning. [Inbox.Run] of any process then tries it; the answer of Retry
+// Retry makes a parked or failed event due now, with its attempts and its time
+// counted from the beginning; its content is kept no longer. [Inbox.Run] of any process then tries it; the answer of Retry
 // is not the handler's. [ErrNotParked], [ErrContentGone].
 func (in *Inbox) Retry(ctx context.Context, eventID string) error {
 	n, err := in.exec(ctx, "retry", in.st.Revive, in.name(), eventID)
@@ -67,8 +71,8 @@ func (in *Inbox) whyNot(ctx context.Context, eventID string) error {
 	}
 }
 
-// Discard ends an event without the handler: its content is dropped, its ID
-// stays known, and who decided so, and why, is kept for Config.RetainUnswept.
+// Discard ends an event without the handler: its content and its error are
+// dropped, its ID stays known, and who decided so, and why, is kept for Config.RetainUnswept.
 // The first decision counts; discarding again is no error. [ErrNotParked].
 func (in *Inbox) Discard(ctx context.Context, eventID, by, reason string) error {
 	n, err := in.exec(ctx, "discard", in.st.Discard, in.name(), eventID, []byte{}, cut(by), cut(reason))
@@ -126,6 +130,11 @@ func (in *Inbox) attempt(ctx context.Context, p *part) (attempts int, found bool
 	id, handled := p.events[0].ID, false
 	err = in.db.Tx(ctx, func(tx sqldb.Tx) error {
 		handled, found = false, false
+		if !in.db.SQLite {
+			if _, err := tx.Exec(ctx, in.st.Wait, in.lockTimeout()); err != nil {
+				return err
+			}
+		}
 		var stored []byte
 		var sequence int64
 		err := sqldb.One(ctx, tx, in.st.Parked, []any{in.name(), id}, &stored, &attempts, &sequence)

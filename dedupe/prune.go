@@ -15,8 +15,13 @@ const pruneBatch = 1000
 // prune forgets what is old, batch after batch. Claims wait for a batch at most,
 // and only for IDs that are in it.
 func (in *Inbox) prune(ctx context.Context) error {
+	limits, err := in.parkedLimits(ctx)
+	if err != nil {
+		return wrap("prune", err)
+	}
+	pruneSwept := func(ctx context.Context, tx sqldb.Tx) (int64, error) { return in.pruneSwept(ctx, tx, limits) }
 	for _, batch := range []func(context.Context, sqldb.Tx) (int64, error){
-		in.pruneSwept, in.pruneUnswept, in.pruneUnreadable, in.pruneParked,
+		pruneSwept, in.pruneUnswept, in.pruneUnreadable, in.pruneContent, in.pruneDiscarded,
 	} {
 		for more := true; more; {
 			err := in.inTx(ctx, "prune", func(tx sqldb.Tx) error {
@@ -32,16 +37,13 @@ func (in *Inbox) prune(ctx context.Context) error {
 	return nil
 }
 
-// pruneSwept deletes IDs and stretches the floors of their inboxes over them.
-func (in *Inbox) pruneSwept(ctx context.Context, tx sqldb.Tx) (int64, error) {
-	limits, err := in.parkedLimits(ctx, tx)
-	if err != nil {
-		return 0, err
-	}
+// pruneSwept deletes IDs and stretches the floors of their inboxes over them,
+// not as far as the limits.
+func (in *Inbox) pruneSwept(ctx context.Context, tx sqldb.Tx, limits map[string]int64) (int64, error) {
 	var ids []string
 	var life string
 	floors := map[string]map[string]any{}
-	err = tx.Query(ctx, in.st.PruneSwept, []any{in.name(), -in.cfg.Retain, pruneBatch}, func(scan sqldb.Scan) error {
+	err := tx.Query(ctx, in.st.PruneSwept, []any{in.name(), -in.cfg.Retain, pruneBatch}, func(scan sqldb.Scan) error {
 		var id, inbox string
 		var sequence int64
 		err := scan(&id, &inbox, &sequence, &life)
@@ -66,9 +68,9 @@ func (in *Inbox) pruneSwept(ctx context.Context, tx sqldb.Tx) (int64, error) {
 }
 
 // parkedLimits are the lowest sequences of parked events, by inbox.
-func (in *Inbox) parkedLimits(ctx context.Context, tx sqldb.Tx) (map[string]int64, error) {
+func (in *Inbox) parkedLimits(ctx context.Context) (map[string]int64, error) {
 	limits := map[string]int64{}
-	err := tx.Query(ctx, in.st.PruneLimits, []any{in.name()}, func(scan sqldb.Scan) error {
+	err := in.db.Read().Query(ctx, in.st.PruneLimits, []any{in.name()}, func(scan sqldb.Scan) error {
 		var inbox *string
 		var sequence *int64
 		if err := scan(&inbox, &sequence); err != nil || inbox == nil || sequence == nil {
@@ -147,10 +149,10 @@ func (in *Inbox) pruneUnreadable(ctx context.Context, tx sqldb.Tx) (int64, error
 	return tx.Exec(ctx, in.st.PruneUnreadable, in.name(), -in.cfg.RetainUnswept, pruneBatch)
 }
 
-func (in *Inbox) pruneParked(ctx context.Context, tx sqldb.Tx) (int64, error) {
-	if _, err := tx.Exec(ctx, in.st.PruneContent, in.name(), -in.cfg.RetainContent, []byte{}); err != nil {
-		return 0, err
-	}
-	_, err := tx.Exec(ctx, in.st.PruneDiscarded, in.name(), -in.cfg.RetainUnswept)
-	return 0, err
+func (in *Inbox) pruneContent(ctx context.Context, tx sqldb.Tx) (int64, error) {
+	return tx.Exec(ctx, in.st.PruneContent, in.name(), -in.cfg.RetainContent, []byte{}, pruneBatch)
+}
+
+func (in *Inbox) pruneDiscarded(ctx context.Context, tx sqldb.Tx) (int64, error) {
+	return tx.Exec(ctx, in.st.PruneDiscarded, in.name(), -in.cfg.RetainUnswept, pruneBatch)
 }

@@ -348,7 +348,7 @@ func TestAHandlerSlowerThanTheTimeoutIsParkedAlone(t *testing.T) {
 		})
 		require.Equal(t, events.Result{Fresh: 5, Parked: 1}, take(t, in, page(1, 6)))
 		require.Equal(t, ids(1, 2, 4, 5, 6), s.effects())
-		list, err := in.Parked(t.Context(), 10)
+		list, err := in.Parked(t.Context(), "", 0)
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		require.Equal(t, event(3).ID, list[0].ID)

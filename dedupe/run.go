@@ -69,7 +69,9 @@ func (in *Inbox) every(ctx context.Context, stop context.CancelCauseFunc, d time
 //     day. The time in which such events happened is remembered for their inbox,
 //     and a later sweep takes all of it as handled, if the provider says when an
 //     event happened. Here too a repeated push is fresh.
-//   - A parked event's content, Config.RetainContent after it first failed.
+//   - A parked event's content and error, Config.RetainContent after it was
+//     parked. What is left, its ID and when it failed, stays until a person
+//     discards it: it was never handled, and nothing else would say so.
 //   - Unreadable deliveries and discarded events, after Config.RetainUnswept.
 func (in *Inbox) Maintain(ctx context.Context) error {
 	if err := in.open(ctx); err != nil {

@@ -132,7 +132,7 @@ func (s *store) age(d time.Duration) {
 		return col + " = " + col + " - $1::bigint * interval '1 microsecond'"
 	}
 	s.exec("update {s}seen set "+older("first_seen")+", "+older("last_seen"), d)
-	s.exec("update {s}parked set "+older("first_failed")+", "+older("due")+", "+older("failed_at")+", "+older("discarded_at"), d)
+	s.exec("update {s}parked set "+older("parked_at")+", "+older("first_failed")+", "+older("due")+", "+older("failed_at")+", "+older("discarded_at"), d)
 	s.exec("update {s}unreadable set "+older("last_seen"), d)
 	s.exec("update {s}floors set "+older("pushed_from")+", "+older("pushed_until"), d)
 	s.exec("update {s}streams set "+older("through"), d)

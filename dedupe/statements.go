@@ -27,6 +27,7 @@ type statements struct {
 
 	Park    string
 	Due     string
+	Wait    string // Postgres only
 	Parked  string
 	Unpark  string
 	Failed  string
@@ -167,9 +168,10 @@ var texts = statements{
 		values ($1, $2, 1, {now}, {now})
 		on conflict (stream, delivery_id) do update set times = u.times + 1, last_seen = {now} returning times`,
 
-	Park: `insert into {s}parked (stream, event_id, event, error, attempts, first_failed, due)
-		values ($1, $2, $3, $4, 1, {now}, {after $5})`,
-	Due: `select event_id from {s}parked where stream = $1 and failed_at is null and due <= {now} order by due limit $2`,
+	Park: `insert into {s}parked (stream, event_id, event, error, attempts, parked_at, first_failed, due)
+		values ($1, $2, $3, $4, 1, {now}, {now}, {after $5})`,
+	Due:  `select event_id from {s}parked where stream = $1 and failed_at is null and due <= {now} order by due limit $2`,
+	Wait: `select set_config('lock_timeout', $1, true)`,
 	Parked: `select event, attempts, coalesce((select sequence from {s}seen k where k.stream = p.stream and k.event_id = p.event_id), 0)
 		from {s}parked p where stream = $1 and event_id = $2 and failed_at is null and due <= {now} {skip}`,
 	Unpark: `delete from {s}parked where stream = $1 and event_id = $2`,
@@ -177,17 +179,20 @@ var texts = statements{
 		failed_at = case when attempts + 1 >= $6 and first_failed <= {after $7} then {now} end
 		where stream = $1 and event_id = $2 and attempts = $3 and failed_at is null
 		returning failed_at is not null`,
-	Revive: `update {s}parked set attempts = 0, due = {now}, failed_at = null
+	Revive: `update {s}parked set attempts = 0, first_failed = {now}, due = {now}, failed_at = null
 		where stream = $1 and event_id = $2 and discarded_at is null and length(event) > 0`,
 	IsGone: `select length(event) = 0 and discarded_at is null from {s}parked where stream = $1 and event_id = $2`,
-	Discard: `update {s}parked set event = $3, failed_at = coalesce(failed_at, {now}),
+	Discard: `update {s}parked set event = $3, error = '', failed_at = coalesce(failed_at, {now}),
 		discarded_at = coalesce(discarded_at, {now}),
 		discarded_by = case when discarded_at is null then $4 else discarded_by end,
 		reason = case when discarded_at is null then $5 else reason end
 		where stream = $1 and event_id = $2`,
-	List: `select p.event_id, coalesce(k.inbox, ''), p.error, p.attempts, p.first_failed, p.due, p.failed_at, length(p.event) = 0
+	List: `select p.event_id, coalesce(k.inbox, ''), p.error, p.attempts, p.parked_at, p.first_failed, p.due, p.failed_at, length(p.event) = 0
 		from {s}parked p left join {s}seen k on k.stream = p.stream and k.event_id = p.event_id
-		where p.stream = $1 and p.discarded_at is null order by p.first_failed, p.event_id limit $2`,
+		left join {s}parked a on a.stream = $1 and a.event_id = $2
+		where p.stream = $1 and p.discarded_at is null
+		and (a.event_id is null or (p.parked_at, p.event_id) > (a.parked_at, a.event_id))
+		order by p.parked_at, p.event_id limit $3`,
 	Status: `select (select count(*) from {s}seen where stream = $1),
 		(select count(*) from {s}parked where stream = $1 and failed_at is null),
 		(select count(*) from {s}parked where stream = $1 and failed_at is not null and discarded_at is null),
@@ -252,7 +257,11 @@ var texts = statements{
 		order by last_seen limit $3 {skip}`,
 	PruneUnreadable: `delete from {s}unreadable where stream = $1 and delivery_id in (
 		select delivery_id from {s}unreadable where stream = $1 and last_seen < {after $2} limit $3 {skip})`,
-	PruneContent: `update {s}parked set event = $3, failed_at = coalesce(failed_at, {now})
-		where stream = $1 and first_failed < {after $2} and length(event) > 0`,
-	PruneDiscarded: `delete from {s}parked where stream = $1 and discarded_at < {after $2}`,
+	PruneContent: `with c as materialized (select event_id as c_id from {s}parked
+			where stream = $1 and parked_at < {after $2} and length(event) > 0 limit $4 {skip})
+		update {s}parked set event = $3, error = '', failed_at = coalesce(failed_at, {now})
+		where stream = $1 and event_id in (select c_id from c)`,
+	PruneDiscarded: `with c as materialized (select event_id as c_id from {s}parked
+			where stream = $1 and discarded_at < {after $2} limit $3 {skip})
+		delete from {s}parked where stream = $1 and event_id in (select c_id from c)`,
 }

@@ -159,7 +159,7 @@ func failingEvent(t *testing.T, w *world, p *process) *process {
 	require.Equal(t, stood{cursor: 13}, w.stands(t, p))
 	p.settles(t)
 	require.EqualValues(t, 13, w.stands(t, p).settled)
-	parked, err := p.inbox.Parked(t.Context(), 10)
+	parked, err := p.inbox.Parked(t.Context(), "", 0)
 	require.NoError(t, err)
 	require.Len(t, parked, 3)
 	return nil

@@ -230,7 +230,7 @@ func (p *process) promised() error {
 	if err != nil {
 		return err
 	}
-	parked, err := p.inbox.Parked(p.ctx, 100)
+	parked, err := p.inbox.Parked(p.ctx, "", 0)
 	for _, ev := range parked {
 		done[ev.ID] = append(done[ev.ID], ev.Due)
 	}

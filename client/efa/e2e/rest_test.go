@@ -130,7 +130,7 @@ func (p *process) turn() (busy bool, err error) {
 	if _, err := p.sweep(); err != nil {
 		return true, fmt.Errorf("at rest: %w", err)
 	}
-	parked, err := p.inbox.Parked(p.with(p.ctx), 100)
+	parked, err := p.inbox.Parked(p.with(p.ctx), "", 0)
 	if err == nil && len(parked) > 0 {
 		err = p.inbox.Maintain(p.with(p.ctx))
 	}

@@ -127,7 +127,7 @@ var clocks = []struct {
 }{
 	{"seen", "stream", []string{"first_seen", "last_seen"}},
 	{"streams", "name", []string{"attached_at", "through", "lease_until", "lost_at"}},
-	{"parked", "stream", []string{"first_failed", "due", "failed_at"}},
+	{"parked", "stream", []string{"parked_at", "first_failed", "due", "failed_at"}},
 	{"floors", "stream", []string{"pushed_from", "pushed_until"}},
 }
 

@@ -59,9 +59,10 @@ create table {s}parked (
     stream        {id} not null,
     event_id      {id} not null,
     event         {bytes} not null,            -- encoded; a stranger's text may stand in it; empty once dropped
-    error         text not null,               -- so may it here
+    error         text not null,               -- so may it here; dropped with it
     attempts      bigint not null,
-    first_failed  {time} not null,
+    parked_at     {time} not null,             -- its content is kept 30 days from here
+    first_failed  {time} not null,             -- since a person had it tried again
     due           {time} not null,
     failed_at     {time},                      -- given up: a person decides
     discarded_at  {time},
@@ -71,6 +72,8 @@ create table {s}parked (
 );
 create index {i}parked_due on {s}parked (stream, due) where failed_at is null;
 create index {i}parked_failed on {s}parked (stream) where failed_at is not null and discarded_at is null;
+create index {i}parked_content on {s}parked (stream, parked_at) where length(event) > 0;
+create index {i}parked_discarded on {s}parked (stream, discarded_at) where discarded_at is not null;
 
 -- Genuine deliveries whose body is not an event.
 create table {s}unreadable (
