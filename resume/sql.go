@@ -337,7 +337,7 @@ func newStatements(d sqldb.Dialect) statements {
 				join {s}history as h on h.engine = $1 and h.workflow = w.id limit $3)
 			delete from {s}history where id in (select c_id from c)`,
 		PruneWorkflows: `with c as materialized (` + fmt.Sprintf(prunable, "and not exists (select 1 from {s}history as h where h.engine = w.engine and h.workflow = w.id)") + ` {skip})
-			delete from {s}workflows where engine = $1 and id in (select id from c) and finished_at < {after $2}`,
+			delete from {s}workflows where engine = $1 and id in (select id from c)`,
 
 		ForgetLive: `select (select count(*) from {s}workflows as w where w.engine = $1 and w.counterparty = $2 and w.finished_at is null)
 			+ (select count(*) from {s}sends as o where o.engine = $1 and o.counterparty = $2 and o.state = 'planned')`,
