@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/testdb"
 	"github.com/replywake/replywake/resume"
+	"github.com/replywake/replywake/resume/resumetest"
 )
 
 const supplier = "supplier@example.com"
@@ -40,6 +42,11 @@ type rig struct {
 	lite *resume.SQLiteEngine
 
 	inbox *dedupe.Inbox
+
+	watch  *resumetest.Observer // nil where unwatched
+	acting atomic.Int32         // engines that act by themselves
+
+	unchecked bool // within an act of several
 
 	mu    sync.Mutex
 	step  resume.Step
@@ -111,6 +118,7 @@ func (r *rig) open(cfg resume.Config) {
 		require.NoError(r.t, r.pg.Migrate(r.t.Context()))
 	}
 	r.inbox = r.door(r.mail, r.pg, r.lite)
+	r.observe()
 }
 
 // engine makes an engine on the rig's store.
@@ -159,6 +167,9 @@ func (r *rig) call(ctx context.Context, run *resume.Run) (resume.Next, error) {
 	r.calls = append(r.calls, *run)
 	step := r.step
 	r.mu.Unlock()
+	if r.watch != nil {
+		step = r.watch.Step(step)
+	}
 	return step(ctx, run)
 }
 
@@ -205,10 +216,12 @@ func (r *rig) run() (stop func()) { return r.runEngine(r.eng) }
 func (r *rig) runEngine(e *resume.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
+	ended := r.acts()
 	go func() { done <- e.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(r.t, <-done)
+		ended()
 	})
 	r.t.Cleanup(stop)
 	return stop
@@ -223,6 +236,8 @@ func (r *rig) tryStart(s resume.Start) (err error) {
 	if s.Inbox == "" {
 		s.Inbox = r.srv.Inbox()
 	}
+	r.check() // what people did before
+	defer r.check()
 	if r.pg != nil {
 		_, err = r.pg.Start(context.Background(), nil, s)
 	} else {
@@ -232,6 +247,8 @@ func (r *rig) tryStart(s resume.Start) (err error) {
 }
 
 func (r *rig) signal(workflow, id, data string) error {
+	r.check() // what people did before
+	defer r.check()
 	if r.pg != nil {
 		return r.pg.Signal(context.Background(), nil, workflow, id, []byte(data))
 	}
@@ -269,6 +286,7 @@ func (r *rig) tryFeed() {
 		return
 	}
 	if _, err := r.inbox.Take(context.Background(), events.Batch{Events: page.Events}); err == nil {
+		r.acknowledged(page.Events...)
 		r.fed = page.Events[len(page.Events)-1].Sequence
 	}
 }
@@ -277,6 +295,8 @@ func (r *rig) route(evs ...events.Event) {
 	r.t.Helper()
 	_, err := r.inbox.Take(context.Background(), events.Batch{Events: evs})
 	require.NoError(r.t, err)
+	r.acknowledged(evs...)
+	r.check()
 }
 
 // skip leaves the provider's events so far out, as history.
@@ -289,12 +309,16 @@ func (r *rig) once(job resume.Job) bool {
 	r.t.Helper()
 	did, err := r.eng.Once(context.Background(), job)
 	require.NoError(r.t, err)
+	if did {
+		r.check()
+	}
 	return did
 }
 
 // rest feeds and works until nothing is due.
 func (r *rig) rest() {
 	r.t.Helper()
+	defer r.whole()()
 	for range 200 {
 		busy := r.feed()
 		for _, job := range []resume.Job{resume.JobMatch, resume.JobWork, resume.JobSend} {
@@ -335,6 +359,7 @@ func (r *rig) until(what string, ok func() bool) {
 
 func (r *rig) workflow(id string) resume.Workflow {
 	r.t.Helper()
+	r.look()
 	w, err := r.eng.Workflow(context.Background(), id)
 	require.NoError(r.t, err)
 	return w
@@ -347,6 +372,7 @@ func (r *rig) status(id string) resume.Status {
 
 func (r *rig) queue() []resume.Item {
 	r.t.Helper()
+	r.look()
 	items, err := r.eng.Queue(context.Background(), "", 0)
 	require.NoError(r.t, err)
 	return items

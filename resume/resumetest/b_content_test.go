@@ -44,8 +44,8 @@ func TestB14LongThread(t *testing.T) {
 			}
 			return err
 		}),
-		Actors: []actor{{"reply", reply("w1", "the 151st")}, {"worker", work}},
-		Check:  status("w1", resume.StatusWaiting),
+		Actors: []actor{{"reply", reply("w1", "the 151st")}, {"worker", do(work, given("w1", 1))}},
+		Check:  do(status("w1", resume.StatusWaiting), acked),
 	})
 }
 
@@ -166,15 +166,36 @@ func TestTwoPeople(t *testing.T) {
 		return refusable(w.Engine().Undo(w.Context(), ev[len(ev)-1].ID, "bob"))
 	}
 	cancel := func(w *world) error { return refusable(w.Engine().Cancel(w.Context(), "w1", "bob")) }
-	for name, actors := range map[string][]actor{
-		"bind-against-dismiss":    {{"ann", bind("w1")}, {"bob", dismiss}},
-		"bind-against-other-bind": {{"ann", bind("w1")}, {"bob", bind("w2")}},
-		"bind-against-undo":       {{"ann", bind("w1")}, {"bob", undo}, {"worker", do(jump(afterHold), work)}},
-		"bind-against-cancel":     {{"ann", bind("w1")}, {"bob", cancel}},
+	several := queue(1, resume.ReasonSeveralCandidates)
+	for name, c := range map[string]struct {
+		actors []actor
+		check  func(*world) error
+	}{
+		"bind-against-dismiss": {
+			[]actor{{"ann", bind("w1")}, {"bob", dismiss}},
+			either(do(acked, places("w1"), decided(0, "bound")), do(unanswered, places("settled"), decided(0, "dismissed"))),
+		},
+		"bind-against-other-bind": {
+			[]actor{{"ann", bind("w1")}, {"bob", bind("w2")}},
+			do(acked, places("w1", "w2"), decided(0, "bound")),
+		},
+		"bind-against-undo": {
+			[]actor{{"ann", bind("w1")}, {"bob", undo}, {"worker", do(jump(afterHold), work)}},
+			either(do(acked, places("w1"), decided(0, "bound")), do(unanswered, several, decided(0, "bound unbound"))),
+		},
+		"bind-against-cancel": {
+			[]actor{{"ann", bind("w1")}, {"bob", cancel}},
+			do(status("w1", resume.StatusCanceled), either(
+				do(unanswered, places("queue")),
+				do(acked, places("w1")), // it was canceled after its hold
+			)),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			explore(t, scenario{Name: name, Step: acks, Setup: do(ask("w1"), ask("w2"), fresh(supplier, "about which?"), settle), Actors: actors})
+			explore(t, scenario{
+				Name: name, Step: acks, Setup: do(ask("w1"), ask("w2"), fresh(supplier, "about which?"), settle), Actors: c.actors, Check: c.check,
+			})
 		})
 	}
 }

@@ -72,6 +72,10 @@ func TestB10StartAgainstSenderRule(t *testing.T) {
 		Name: "start-against-sender-rule", Step: acks,
 		Setup:  do(ask("w1"), fresh(supplier, "about which?")),
 		Actors: []actor{{"matcher", match}, {"starter", do(start(question("w2")), send)}},
+		Check: do(status("w1", resume.StatusWaiting), status("w2", resume.StatusWaiting), either(
+			do(acked, places("w1")),
+			do(unanswered, queue(1, resume.ReasonSeveralCandidates)),
+		)),
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,9 +15,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/resume"
+	"github.com/replywake/replywake/verify"
 )
 
 // B24 to B35: what fails for good, what is kept, and what it costs.
@@ -89,30 +93,47 @@ func TestB25PermanentSendErrors(t *testing.T) {
 	})
 }
 
-// What a replay brings again after its ID was forgotten wakes nobody.
+// What a replay brings again after its ID was forgotten wakes nobody: not by
+// push, not under another ID, not by a sweep of all that the provider has.
 func TestB28ForgottenIDs(t *testing.T) {
 	t.Parallel()
 	play(t, scenario{
 		Name: "forgotten-ids", Step: acks,
 		Setup: do(ask("w1"), reply("w1", "100 EUR"), settle),
-		Actors: []actor{{"replay", func(w *world) error {
-			var last events.Event
-			for _, e := range w.Provider().Events() {
-				if e.Type == efatest.MessageReceived {
-					last = events.Event{ID: e.ID, Kind: events.KindReceived, Inbox: e.Inbox}
-					last.Message, _ = e.Data["message_id"].(string)
-					last.Thread, _ = e.Data["thread_id"].(string)
+		Actors: []actor{{"replay", do(
+			jump(40*24*time.Hour), sweep, // which settles the position behind them
+			func(w *world) error { return w.Inbox().Maintain(w.Context()) }, known(0),
+			func(w *world) error {
+				for _, e := range w.Provider().Events() {
+					if err := w.Push(e.ID); err != nil {
+						return err
+					}
 				}
-			}
-			if err := errors.Join(w.Jump(40*24*time.Hour), w.Inbox().Maintain(w.Context())); err != nil {
-				return err
-			}
-			other := last
-			other.ID = "evt_of_another_endpoint"
-			return errors.Join(w.PushEvent(last), w.PushEvent(other))
-		}}},
+				return nil
+			},
+			func(w *world) error {
+				ev, err := w.Event(received(w, 0))
+				ev.ID = "evt_of_another_endpoint"
+				return errors.Join(err, w.PushEvent(ev))
+			},
+			func(w *world) error {
+				w.Provider().Expire(1)
+				return w.SweepFrom(0)
+			},
+		)}},
 		Check: do(sent(2), acked, queue(0, "")),
 	})
+}
+
+// known wants so many event IDs to be kept.
+func known(n int64) func(*world) error {
+	return func(w *world) error {
+		s, err := w.Inbox().Status(w.Context())
+		if err == nil && s.Seen != n {
+			err = fmt.Errorf("%d event IDs are kept, want %d", s.Seen, n)
+		}
+		return err
+	}
 }
 
 // Pushes that are lost for good: the sweep brings what they would have, also
@@ -123,26 +144,76 @@ func TestB29LostPushes(t *testing.T) {
 		Name: "lost-pushes", Step: acks,
 		Setup: ask("w1"),
 		Actors: []actor{{"nobody", func(w *world) error {
-			w.Provider().Expire(1)
+			w.Provider().Emit(efatest.Event{Type: efatest.WebhookTest})
+			w.Provider().Expire(w.Provider().Head()) // beyond where the sweep stands
 			_, err := w.Reply("w1", "100 EUR")
 			return err
 		}}},
-		Check: do(status("w1", resume.StatusWaiting), acked),
+		Check: do(status("w1", resume.StatusWaiting), acked, func(w *world) error {
+			s, err := w.Inbox().Status(w.Context())
+			if err == nil && s.Lost.Cursor == 0 {
+				err = errors.New("the cursor had not expired")
+			}
+			return err
+		}),
 	})
+}
+
+// A delivery that is answered with a 4xx is over: what a receiver with an old
+// secret refuses comes by the sweep. With FailStatus 503 it is tried again.
+func TestB29RefusedPushes(t *testing.T) {
+	t.Parallel()
+	for status, state := range map[int]string{http.StatusBadRequest: efatest.StateExhausted, http.StatusServiceUnavailable: efatest.StatePending} {
+		play(t, scenario{
+			Name: "refused-pushes-" + strconv.Itoa(status), Step: acks,
+			Setup:  ask("w1"),
+			Actors: []actor{{"webhook", refused(status, state)}},
+			Check:  do(acked, sent(2)),
+		})
+	}
+}
+
+// refused is a reply whose push meets a receiver that has another secret.
+func refused(answer int, state string) func(*world) error {
+	return func(w *world) error {
+		old := verify.RawSecret(strings.Repeat("old", 12))
+		verifier, err := verify.New(verify.Config{Secrets: []verify.Secret{old}, FailStatus: answer, Now: w.Provider().Now})
+		if err != nil {
+			return err
+		}
+		handler, err := events.NewHandler(verifier, efa.Profile, w.Inbox(), events.HandlerConfig{})
+		if err != nil {
+			return err
+		}
+		receiver := httptest.NewServer(handler)
+		defer receiver.Close()
+		hook := w.Provider().Webhook(receiver.URL, efatest.MessageReceived)
+		defer w.Provider().Disable(hook.ID)
+		if _, err := w.Reply("w1", "100 EUR"); err != nil {
+			return err
+		}
+		w.Provider().Deliver(w.Context())
+		deliveries := w.Provider().Deliveries()
+		if len(deliveries) != 1 || deliveries[0].State != state || handler.Counts().Fresh != 0 {
+			return fmt.Errorf("the push stands at %+v, want it %s", deliveries, state)
+		}
+		return nil
+	}
 }
 
 // A reply that came before the second question left does not answer it.
 func TestB30ReplyToAnEarlierStep(t *testing.T) {
 	t.Parallel()
+	unheard := func(id, text string) func(*world) error {
+		return func(w *world) error { _, err := w.Reply(id, text); return err }
+	}
 	for name, early := range map[string]func(*world) error{
-		"before it was planned": do(reply("w1", "early"), work, send, settle),
-		"before it left":        do(work, reply("w1", "early"), send, settle),
+		"before it was planned":   do(reply("w1", "early"), work, send, settle),
+		"before it left":          do(work, reply("w1", "early"), send, settle),
+		"before it left, by pull": do(work, unheard("w1", "early"), sweep, send, settle),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "before it left" {
-				t.Skip("engine fault: Input.Step of a reply that comes between the planning and the first attempt of a send is that send's")
-			}
 			play(t, scenario{
 				Name: "reply-to-an-earlier-step", Step: knowsItsStep, Config: resume.Config{Attempts: 1},
 				Setup:  do(ask("w1"), reply("w1", "first")),
@@ -219,6 +290,10 @@ func TestB33IDUsedAgain(t *testing.T) {
 			func(w *world) error { return w.Engine().Cancel(w.Context(), "w1", "ann") },
 			start(question("w1")), send,
 		)}, {"reply", replyOnceSent("w1", "100 EUR")}},
+		Check: do(askedAnew, either(
+			do(acked, queue(0, "")),
+			do(unanswered, places("queue"), queue(1, resume.ReasonLateReply)), // to the first life
+		)),
 	})
 }
 

@@ -96,7 +96,7 @@ func TestCancel(t *testing.T) {
 			Name: "cancel-against-sender", Step: acks,
 			Setup:  start(question("w1")),
 			Actors: []actor{{"sender", send}, {"ann", cancel}, {"reply", replyOnceSent("w1", "100 EUR")}},
-			Check:  status("w1", resume.StatusCanceled),
+			Check:  do(status("w1", resume.StatusCanceled), unanswered, places("", "queue")),
 		})
 	})
 	t.Run("against-worker", func(t *testing.T) {
@@ -105,7 +105,10 @@ func TestCancel(t *testing.T) {
 			Name: "cancel-against-worker", Step: acks,
 			Setup:  do(ask("w1"), reply("w1", "100 EUR")),
 			Actors: []actor{{"worker", work}, {"ann", cancel}},
-			Check:  status("w1", resume.StatusCanceled),
+			Check: do(status("w1", resume.StatusCanceled), either(
+				do(places("queue"), unanswered),
+				do(places("w1"), either(acked, unanswered)), // its answer may be dropped
+			)),
 		})
 	})
 	t.Run("and-reopen", func(t *testing.T) {
@@ -114,6 +117,7 @@ func TestCancel(t *testing.T) {
 			Name: "cancel-and-reopen", Step: acks,
 			Setup:  start(question("w1")),
 			Actors: []actor{{"sender", send}, {"ann", do(cancel, reopen)}},
+			Check:  do(status("w1", resume.StatusWaiting), either(sent(0), sent(1))),
 		})
 	})
 	t.Run("reopen-against-late-reply", func(t *testing.T) {
@@ -122,6 +126,10 @@ func TestCancel(t *testing.T) {
 			Name: "reopen-against-late-reply", Step: ends,
 			Setup:  do(ask("w1"), reply("w1", "100 EUR"), settle),
 			Actors: []actor{{"ann", reopen}, {"reply", reply("w1", "one more thing")}, {"worker", work}},
+			Check: either(
+				do(status("w1", resume.StatusDone), places("w1 w1")),
+				do(status("w1", resume.StatusWaiting), places("w1 queue"), queue(1, resume.ReasonLateReply)),
+			),
 		})
 	})
 }
@@ -134,15 +142,18 @@ func TestB26ApprovedBeforeWeKnowItIsHeld(t *testing.T) {
 		Name: "held-send-approved", Step: acks,
 		Setup:  do(holdQuestions, start(question("w1"))),
 		Actors: []actor{{"sender", send}, {"person", do(approveAll, sweep)}, {"matcher", match}},
+		// The approval may have come before the send.
+		Check: do(approveAll, settle, status("w1", resume.StatusWaiting), sent(1), queue(0, "")),
 	})
 }
 
 func TestB27RejectedBeforeWeKnowItIsHeld(t *testing.T) {
 	t.Parallel()
 	explore(t, scenario{
-		Name: "held-send-rejected", Step: acks,
+		Name: "held-send-rejected", Step: endsRejected,
 		Setup:  do(holdQuestions, start(question("w1"))),
 		Actors: []actor{{"sender", send}, {"person", do(rejectAll, sweep)}, {"matcher", match}},
+		Check:  do(rejectAll, settle, status("w1", resume.StatusDone), sent(0), queue(0, "")),
 	})
 }
 

@@ -90,6 +90,11 @@ func (w *world) crashAct(actor Actor, c *crasher) error {
 			return err
 		}
 	}
+	return w.again(actor)
+}
+
+// again lets an actor whose process has ended act in another one.
+func (w *world) again(actor Actor) error {
 	a, err := w.restarted(actor.Name)
 	if err != nil {
 		return err
@@ -116,6 +121,7 @@ func begin(r *rig) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.renew()
 	r.world.Store(w)
 	return w, r.store.reset(w.context())
 }

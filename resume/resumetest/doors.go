@@ -1,6 +1,7 @@
 package resumetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,16 +12,16 @@ import (
 
 // Push delivers an event at the push door and returns after its answer.
 func (w *World) Push(eventID string) error {
-	ev, err := w.event(eventID)
+	ev, err := w.Event(eventID)
 	if err != nil {
 		return err
 	}
-	ev.Sequence, ev.OccurredAt = 0, time.Time{} // that door does not carry them
 	return w.PushEvent(ev)
 }
 
 // PushEvent is Push for an event of your own making.
 func (w *World) PushEvent(ev events.Event) error {
+	ev.Sequence, ev.OccurredAt = 0, time.Time{} // that door does not carry them
 	w.feed(ev)
 	if _, err := w.process.inbox.Push(w.ctx, ev); err != nil {
 		return err
@@ -61,6 +62,22 @@ func (w *World) Sweep() error {
 	return err
 }
 
+// SweepFrom takes everything above a cursor once more, as a person asks for
+// (see [events.Sweeper.SweepFrom]).
+func (w *World) SweepFrom(at events.Cursor) error {
+	for page, err := range events.Pages(w.ctx, w.mail.Source(), at) {
+		if err != nil {
+			return err
+		}
+		w.feed(page.Events...)
+		if _, err := w.process.inbox.Take(w.ctx, events.Batch{Events: page.Events, History: true}); err != nil {
+			return err
+		}
+		w.acknowledged(page.Events...)
+	}
+	return nil
+}
+
 const lookBack = 2 * time.Minute
 
 func (w *World) sweep() (n int, err error) {
@@ -68,10 +85,7 @@ func (w *World) sweep() (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := boundary(w.ctx, "provider: before a page of events"); err != nil {
-		return 0, err
-	}
-	page, err := w.mail.Source().Page(w.ctx, at.Cursor)
+	page, err := w.page(at.Cursor)
 	if err != nil {
 		return 0, err
 	}
@@ -89,8 +103,28 @@ func (w *World) sweep() (n int, err error) {
 	return len(page.Events), w.process.inbox.Reached(w.ctx, at.Now, max(at.Cursor, page.Last()), lookBack, true)
 }
 
-// event reads an event of the provider's record, as its API shows it.
-func (w *World) event(id string) (events.Event, error) {
+// page reads above a cursor. If that has expired it is a loss, and the page is
+// the first of what remains.
+func (w *World) page(at events.Cursor) (events.Page, error) {
+	if err := boundary(w.ctx, "provider: before a page of events"); err != nil {
+		return events.Page{}, err
+	}
+	page, err := w.mail.Source().Page(w.ctx, at)
+	if !errors.Is(err, events.ErrCursorExpired) {
+		return page, err
+	}
+	if page, err = w.mail.Source().Page(w.ctx, 0); err != nil {
+		return page, err
+	}
+	oldest := events.Cursor(0)
+	if len(page.Events) > 0 {
+		oldest = page.Events[0].Sequence
+	}
+	return page, w.process.inbox.Lost(w.ctx, at, oldest)
+}
+
+// Event reads an event of the provider's record, as its API shows it.
+func (w *World) Event(id string) (events.Event, error) {
 	all := w.srv.Events()
 	i := slices.IndexFunc(all, func(e efatest.Event) bool { return e.ID == id })
 	if i < 0 {

@@ -26,7 +26,8 @@ type Options struct {
 	// actor that could go on has to wait at most so often. Default 1, or 2
 	// where REPLYWAKE_EXPLORE is long. -1 explores no schedule.
 	Preemptions int
-	// Random schedules beyond the bound. Default 20, or 200; -1 is none.
+	// Random schedules beyond the bound; in every other one of them a process ends
+	// on the way too. Default 20, or 200; -1 is none.
 	Random int
 	// Stride: only every n-th crash point, from one by chance. Default 1; -1
 	// explores none.
@@ -82,16 +83,24 @@ type Report struct {
 	CrashPoints int
 	Boundaries  int // of which each could have been a crash point
 	Schedules   int
+	Crashed     int  // schedules in which a process ended too
 	Deadlocks   int  // that the database had to end
 	Bound       int  // of preemptions
-	CutOff      bool // at Options.Runs
+	Complete    int  // every schedule with so many preemptions was run; -1 is none
+	CutOff      bool // at Options.Runs, below the bound
 	Violations  int
 }
 
 func (r Report) String() string {
-	bound := fmt.Sprintf("bound %d", r.Bound)
-	if r.CutOff {
-		bound += ", cut off"
+	bound := fmt.Sprintf("all of bound %d", r.Complete)
+	switch {
+	case r.CutOff && r.Complete < 0:
+		bound = fmt.Sprintf("cut off in bound %d", r.Complete+1)
+	case r.CutOff:
+		bound += fmt.Sprintf(", cut off in %d", r.Complete+1)
+	}
+	if r.Crashed > 0 {
+		bound += fmt.Sprintf(", %s with a crash", thousands(r.Crashed))
 	}
 	points := thousands(r.CrashPoints)
 	if r.CrashPoints < r.Boundaries {
@@ -154,7 +163,7 @@ func explore(tb testing.TB, s Scenario, o Options, kind string) (Report, []*viol
 	}
 	x.crashes()
 	if o.Preemptions >= 0 && len(s.Actors) > 1 && len(x.violations) == 0 {
-		x.report.Bound = o.Preemptions
+		x.report.Bound, x.report.Complete = o.Preemptions, o.Preemptions
 		x.schedules()
 		x.wander()
 	}
@@ -272,17 +281,18 @@ func (x *exploration) crashes() {
 			r := x.rig()
 			_, v, err := crashRun(r, n)
 			x.done(r, v, err)
-			x.ran(1, 0, 0)
+			x.ran(Report{CrashPoints: 1})
 		}
 	})
 }
 
-func (x *exploration) ran(crashes, schedules, deadlocks int) {
+func (x *exploration) ran(r Report) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.report.CrashPoints += crashes
-	x.report.Schedules += schedules
-	x.report.Deadlocks += deadlocks
+	x.report.CrashPoints += r.CrashPoints
+	x.report.Schedules += r.Schedules
+	x.report.Crashed += r.Crashed
+	x.report.Deadlocks += r.Deadlocks
 }
 
 // again replays one run.
@@ -302,8 +312,9 @@ func (x *exploration) again(text string) {
 		_, v, err = crashRun(r, n)
 	case "schedule":
 		var s schedule
-		if s, err = parseSchedule(parts[2]); err == nil {
-			_, _, v, err = scheduleRun(r, follower(s))
+		var c ending
+		if s, c, err = parseRun(parts[2]); err == nil {
+			_, _, v, err = scheduleRun(r, c, follower(s))
 		}
 	}
 	x.done(r, v, err)

@@ -3,11 +3,16 @@ package resumetest
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/replywake/replywake/client/efa/efatest"
+	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
 	"github.com/replywake/replywake/internal/testdb"
 	"github.com/replywake/replywake/resume"
@@ -59,12 +64,48 @@ func TestBranchesAreComplete(t *testing.T) {
 	}
 }
 
+func TestRunText(t *testing.T) {
+	t.Parallel()
+	s, c, err := parseRun("a3b!b7")
+	require.NoError(t, err)
+	require.Equal(t, schedule("aaab"), s)
+	require.Equal(t, ending{actor: 1, at: 7}, c)
+	require.Equal(t, "a3b!b7", s.String()+c.String())
+	for _, text := range []string{"a!", "a!b", "a!7", "a!b0", "a!bx"} {
+		_, _, err := parseRun(text)
+		require.Error(t, err, text)
+	}
+}
+
 func TestReport(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "explored: 412 crash points, 3,180 schedules (bound 2), 0 violations",
-		Report{CrashPoints: 412, Boundaries: 412, Schedules: 3180, Bound: 2}.String())
-	require.Equal(t, "explored: 2 of 1,000 crash points, 1,234,567 schedules (bound 1, cut off), 1 violations, 3 deadlocks",
-		Report{CrashPoints: 2, Boundaries: 1000, Schedules: 1234567, Bound: 1, CutOff: true, Deadlocks: 3, Violations: 1}.String())
+	require.Equal(t, "explored: 412 crash points, 3,180 schedules (all of bound 2), 0 violations",
+		Report{CrashPoints: 412, Boundaries: 412, Schedules: 3180, Bound: 2, Complete: 2}.String())
+	require.Equal(t, "explored: 2 of 1,000 crash points, 1,234,567 schedules (all of bound 1, cut off in 2, 9 with a crash), 1 violations, 3 deadlocks",
+		Report{CrashPoints: 2, Boundaries: 1000, Schedules: 1234567, Crashed: 9, Bound: 2, Complete: 1, CutOff: true, Deadlocks: 3, Violations: 1}.String())
+	require.Equal(t, "explored: 0 crash points, 3 schedules (cut off in bound 0), 0 violations", Report{Schedules: 3, Bound: 1, Complete: -1, CutOff: true}.String())
+}
+
+// A search that is cut off says what it has completed.
+func TestFrontierKnowsWhatIsComplete(t *testing.T) {
+	t.Parallel()
+	for runs, want := range map[int]int{1: -1, 2: 0, 3: 0, 5: 1} {
+		f := newFrontier(1, runs, 1)
+		more := [][]branch{{{"a", 0}, {"b", 1}, {"c", 1}}, {{"d", 1}}} // of the first run and the second
+		for {
+			b, ok := f.next()
+			if !ok {
+				break
+			}
+			_ = b
+			var found []branch
+			if len(more) > 0 {
+				found, more = more[0], more[1:]
+			}
+			f.found(found, false)
+		}
+		require.Equal(t, want, f.complete(), "%d runs", runs)
+	}
 }
 
 // The clock moves every time that is stored.
@@ -90,12 +131,10 @@ func TestClocksAreAllTimes(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// What a scenario's own check finds wrong in one order only is found, and its
-// word for replaying leads there again.
-func TestViolationReplays(t *testing.T) {
-	t.Parallel()
+// outOfOrder is a scenario whose check finds one order wrong.
+func outOfOrder() Scenario {
 	wait := func(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(time.Hour), nil }
-	s := Scenario{
+	return Scenario{
 		Name: "second-comes-first", Step: wait,
 		Actors: []Actor{
 			{"first", func(w *World) error { return w.Start(resume.Start{ID: "first", Counterparty: "a@example.com"}) }},
@@ -113,15 +152,101 @@ func TestViolationReplays(t *testing.T) {
 			return err
 		},
 	}
-	o := Options{Stride: -1, Postgres: testdb.URL(t)}.withDefaults()
-	_, violations := explore(t, s, o, "postgres")
-	require.NotEmpty(t, violations)
-	o.Replay = violations[0].Replay
-	_, violations = explore(t, s, o, "postgres")
-	require.NotEmpty(t, violations, o.Replay)
-	o.Replay = "second-comes-first/postgres/schedule/a9b9"
-	r, _ := explore(t, s, o, "postgres")
-	require.Zero(t, r.Violations)
+}
+
+// What a scenario's own check finds wrong in one order only is found, and its
+// word for replaying leads there again.
+func TestViolationReplays(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			o := Options{Stride: -1, Random: -1, Postgres: testdb.URL(t)}.withDefaults()
+			_, violations := explore(t, outOfOrder(), o, kind)
+			require.NotEmpty(t, violations)
+			o.Replay = violations[0].Replay
+			_, violations = explore(t, outOfOrder(), o, kind)
+			require.NotEmpty(t, violations, o.Replay)
+			o.Replay = "second-comes-first/" + kind + "/schedule/a9b9"
+			r, _ := explore(t, outOfOrder(), o, kind)
+			require.Zero(t, r.Violations)
+		})
+	}
+}
+
+var seedLine = regexp.MustCompile(`RESUMETEST_SEED=(\d+)`)
+
+// The seed that is printed with a random schedule leads there again, and so
+// does its word for replaying, where a process ended on the way too.
+func TestSeedReplays(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			for from, crashes := uint64(1), 0; crashes == 0; from += 40 {
+				// Of the exhaustive search only the first schedule, in which all is well.
+				o := Options{Stride: -1, Runs: 1, Random: 40, Seed: from, Postgres: testdb.URL(t)}.withDefaults()
+				_, violations := explore(t, outOfOrder(), o, kind)
+				require.NotEmpty(t, violations)
+				for _, v := range violations {
+					again := o
+					again.Random = 1
+					again.Seed, _ = strconv.ParseUint(seedLine.FindStringSubmatch(v.Detail)[1], 10, 64)
+					_, same := explore(t, outOfOrder(), again, kind)
+					require.Len(t, same, 1, v.Detail)
+					require.Equal(t, v.Replay, same[0].Replay)
+					again.Replay = v.Replay
+					_, same = explore(t, outOfOrder(), again, kind)
+					require.Len(t, same, 1, v.Replay)
+					crashes += strings.Count(v.Replay, "!")
+				}
+			}
+		})
+	}
+}
+
+// What an engine remembers of one run is no part of the next: how much mail of
+// an inbox it has read within a minute, and that its credential was refused.
+func TestRunsBeginAlike(t *testing.T) {
+	t.Parallel()
+	wait := func(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil }
+	read := Actor{"read", func(w *World) error {
+		for range mostReads + 1 {
+			if err := w.InboundAndPush(efatest.Mail{From: "who@example.com", Text: "x"}); err != nil {
+				return err
+			}
+			if err := w.Match(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	refused := Actor{"refused", func(w *World) error {
+		w.Provider().RevokeKey(w.Provider().Key())
+		w.Inbound(efatest.Mail{From: "who@example.com", Text: "x"})
+		return w.PushEvent(events.Event{ID: "e", Kind: events.KindReceived, Inbox: w.Provider().Inbox(), Thread: "t", Message: "m"})
+	}}
+	for _, actor := range []Actor{read, Do("refused", refused.Do, (*World).Match)} {
+		x := &exploration{tb: t, scenario: Scenario{Name: actor.Name, Step: wait, Actors: []Actor{actor}}, options: Options{}.withDefaults(), kind: "sqlite"}
+		r := x.rig()
+		_, err := begin(r)
+		require.NoError(t, err)
+		p, err := r.processOf(0)
+		require.NoError(t, err)
+		a, err := r.world.Load().as(actor.Name, 0, nil)
+		require.NoError(t, err)
+		require.NoError(t, actor.Do(a))
+		_, err = begin(r)
+		require.NoError(t, err)
+		next, err := r.processOf(0)
+		require.NoError(t, err)
+		require.NotSame(t, p, next, actor.Name)
+		_, err = begin(r)
+		require.NoError(t, err)
+		same, err := r.processOf(0)
+		require.NoError(t, err)
+		require.Same(t, next, same, "kept where there is nothing to remember")
+	}
 }
 
 // Two who take two locks in opposite orders are found, and nobody waits for

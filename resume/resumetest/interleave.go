@@ -1,12 +1,53 @@
 package resumetest
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 )
 
+// ending is a process that ends within a schedule: that of an actor, at its
+// n-th boundary. The zero value ends none.
+type ending struct{ actor, at int }
+
+// farBoundary is as far as an ending by chance lies from an actor's start.
+const farBoundary = 40
+
+// endingBy is an ending, or none as often.
+func endingBy(rng *rand.Rand, actors int) ending {
+	c := ending{rng.IntN(actors), 1 + rng.IntN(farBoundary)}
+	if rng.IntN(2) == 0 {
+		return ending{}
+	}
+	return c
+}
+
+// String is a schedule's suffix, such as !b7.
+func (c ending) String() string {
+	if c.at == 0 {
+		return ""
+	}
+	return "!" + letters[c.actor:c.actor+1] + strconv.Itoa(c.at)
+}
+
+// parseRun reads a schedule, and an ending if it has one.
+func parseRun(text string) (s schedule, c ending, err error) {
+	text, suffix, ends := strings.Cut(text, "!")
+	if s, err = parseSchedule(text); err != nil || !ends {
+		return s, c, err
+	}
+	if c.at, err = strconv.Atoi(suffix[min(1, len(suffix)):]); err != nil || c.at < 1 || !strings.Contains(letters, suffix[:1]) {
+		return s, c, fmt.Errorf("ending %q: want an actor and a boundary, like b7", suffix)
+	}
+	c.actor = strings.Index(letters, suffix[:1])
+	return s, c, nil
+}
+
 // scheduleRun lets the actors act at the same time, in the order that pick
-// chooses.
-func scheduleRun(r *rig, pick func(enabled []int, last int) int) (log []decision, deadlocks int, v *violation, err error) {
+// chooses. Where one of their processes ends, another takes over once the
+// others are done.
+func scheduleRun(r *rig, c ending, pick func(enabled []int, last int) int) (log []decision, deadlocks int, v *violation, err error) {
 	w, err := begin(r)
 	if err != nil {
 		return nil, 0, nil, err
@@ -15,18 +56,35 @@ func scheduleRun(r *rig, pick func(enabled []int, last int) int) (log []decision
 	if err := w.setUp(); err != nil {
 		return nil, 0, w.explain(&crasher{}), w.ignoreViolation(err)
 	}
-	s, err := newStage(w, pick)
+	s, err := newStage(w, c, pick)
 	if err != nil {
 		return nil, 0, nil, err
 	}
 	if err = s.play(); err == nil {
+		err = s.takeOver()
+	}
+	if err == nil {
 		err = w.finish()
 	}
 	if v = w.failed(); v != nil {
-		v.Replay = w.replay("schedule", scheduleOf(s.log).String())
+		v.Replay = w.replay("schedule", scheduleOf(s.log).String()+c.String())
 		v.Trace = append(s.trace, w.story()...)
 	}
 	return s.log, s.deadlocks, v, w.ignoreViolation(err)
+}
+
+// takeOver lets another process do what the one that ended has left.
+func (s *stage) takeOver() error {
+	for _, p := range s.players {
+		if !p.crashed {
+			continue
+		}
+		if err := s.w.settle(); err != nil {
+			return err
+		}
+		return s.w.again(p.actor)
+	}
+	return nil
 }
 
 // replay names one run: scenario, store, mode and what ran.

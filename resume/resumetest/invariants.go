@@ -108,6 +108,9 @@ func (t *tables) live(id, run string) *workflow {
 }
 
 func (t *tables) letter(event string) *letter {
+	if t.letters != nil {
+		return t.letters[event]
+	}
 	for i := range t.mail {
 		if t.mail[i].EventID == event {
 			return &t.mail[i]

@@ -63,7 +63,7 @@ func good() *facts {
 		record:   []efatest.Send{{Key: "r1-1", Body: body, MessageID: "m0", ThreadID: "t1"}},
 		requests: []efatest.Request{{IdempotencyKey: "r1-1", At: at}},
 		messages: []efatest.Message{{ID: "m1", From: "a@example.com"}, {ID: "m2", From: "who@example.com"}},
-		events:   []efatest.Event{{ID: "e1", Sequence: 1, At: at}, {ID: "e2", Sequence: 2, At: at}},
+		events:   []efatest.Event{{ID: "e1", Inbox: "ibx", Sequence: 1, At: at}, {ID: "e2", Inbox: "ibx", Sequence: 2, At: at}},
 		fed: map[string]events.Event{
 			"e1": {ID: "e1", Kind: events.KindReceived, Inbox: "ibx"},
 			"e2": {ID: "e2", Kind: events.KindReceived, Inbox: "ibx"},
@@ -224,9 +224,19 @@ var bad = map[string]map[string]func(f *facts){
 		"the user's without a signal": func(f *facts) { f.now.joined = append(f.now.joined, joined{"signal", "w1", "x"}) },
 	},
 	"S11": {
-		"not stored":      func(f *facts) { f.now.seen = f.now.seen[:1] },
-		"above the floor": func(f *facts) { f.now.seen = f.now.seen[:1]; f.now.floors = []floor{{Inbox: "ibx", Floor: 1}} },
-		"another's floor": func(f *facts) { f.now.seen = f.now.seen[:1]; f.now.floors = []floor{{Inbox: "other", Floor: 9}} },
+		"not stored": func(f *facts) { f.now.seen = f.now.seen[:1] },
+		"above the floor": func(f *facts) {
+			f.now.seen = f.now.seen[:1]
+			f.now.floors = []floor{{Inbox: "ibx", SweptFrom: 1, SweptUntil: 1}}
+		},
+		"below the floor": func(f *facts) {
+			f.now.seen = f.now.seen[1:]
+			f.now.floors = []floor{{Inbox: "ibx", SweptFrom: 2, SweptUntil: 2}}
+		},
+		"another's floor": func(f *facts) {
+			f.now.seen = f.now.seen[:1]
+			f.now.floors = []floor{{Inbox: "other", SweptFrom: 1, SweptUntil: 9}}
+		},
 		"not pushed then": func(f *facts) { f.now.seen = f.now.seen[:1]; f.now.floors = []floor{{Inbox: "ibx", From: 1, Until: 2}} },
 		"the clock differs": func(f *facts) {
 			f.now.seen = nil
@@ -345,8 +355,7 @@ func TestInvariantsFindABadHistory(t *testing.T) {
 func TestInvariantsHoldOfWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(f *facts){
-		"forgotten below a floor": func(f *facts) { f.now.seen = nil; f.now.floors = []floor{{Inbox: "ibx", Floor: 2}} },
-		"forgotten history":       func(f *facts) { f.now.seen = nil; f.now.floors = []floor{{Inbox: "ibx", History: 2}} },
+		"forgotten within a floor": func(f *facts) { f.now.seen = nil; f.now.floors = []floor{{Inbox: "ibx", SweptFrom: 1, SweptUntil: 2}} },
 		"forgotten pushes": func(f *facts) {
 			f.now.seen = nil
 			f.now.floors = []floor{{Inbox: "ibx", From: clock - 2*day, Until: clock}}

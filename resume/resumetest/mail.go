@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/client/efa/efatest"
@@ -14,7 +15,18 @@ import (
 // boundaryMail is the provider's client of the present run, with a boundary
 // at each call. A send has three: before it, after its effect and before its
 // answer (see cutAnswer), and after its answer.
-type boundaryMail struct{ rig *rig }
+type boundaryMail struct {
+	rig     *rig
+	reads   atomic.Int64
+	refused atomic.Bool // the credential, once
+}
+
+func (m *boundaryMail) seen(err error) error {
+	if client.ClassOf(err) == client.ClassCredential {
+		m.refused.Store(true)
+	}
+	return err
+}
 
 func (m *boundaryMail) world() *world { return m.rig.world.Load() }
 
@@ -32,21 +44,29 @@ func (m *boundaryMail) Send(ctx context.Context, key string, s client.Sealed) (c
 	if at := boundary(ctx, "provider: after the send's answer"); at != nil {
 		return client.Outcome{}, at
 	}
-	return out, err
+	return out, m.seen(err)
 }
 
 func (m *boundaryMail) Messages(ctx context.Context, inbox, thread string) iter.Seq2[client.Message, error] {
 	if err := boundary(ctx, "provider: before listing a thread"); err != nil {
 		return func(yield func(client.Message, error) bool) { yield(client.Message{}, err) }
 	}
-	return m.world().mail.Messages(ctx, inbox, thread)
+	m.reads.Add(1)
+	return func(yield func(client.Message, error) bool) {
+		for msg, err := range m.world().mail.Messages(ctx, inbox, thread) {
+			if !yield(msg, m.seen(err)) {
+				return
+			}
+		}
+	}
 }
 
 func (m *boundaryMail) Body(ctx context.Context, inbox string, msg client.Message) (client.Body, error) {
 	if err := boundary(ctx, "provider: before reading a body"); err != nil {
 		return client.Body{}, err
 	}
-	return m.world().mail.Body(ctx, inbox, msg)
+	body, err := m.world().mail.Body(ctx, inbox, msg)
+	return body, m.seen(err)
 }
 
 // cutAnswer is the boundary between a send's effect and its answer. A process

@@ -30,6 +30,7 @@ func TestUndoAgainstWorker(t *testing.T) {
 			{"bob", func(w *world) error { return refusable(w.Engine().Undo(w.Context(), first(w), "bob")) }},
 			{"worker", do(func(w *world) error { return refusable(w.Engine().RunNow(w.Context(), "w1", "ann")) }, work)},
 		},
+		Check: either(do(acked, places("w1 w1")), do(unanswered, places("queue queue"))),
 	})
 }
 
@@ -45,6 +46,7 @@ func TestRebindAgainstWorker(t *testing.T) {
 			{"bob", func(w *world) error { return refusable(w.Engine().Rebind(w.Context(), mail(w), "w2", "bob")) }},
 			{"worker", do(jump(afterHold), work)},
 		},
+		Check: places("w1", "w2"),
 	})
 }
 
@@ -64,6 +66,7 @@ func TestThreadMovesAgainstSweep(t *testing.T) {
 		Actors: []actor{{"ann", func(w *world) error {
 			return w.Engine().Bind(w.Context(), received(w, 0), "w2", "ann")
 		}}, {"sweeper", sweep}},
+		Check: places("w2 w2 w2"),
 	})
 }
 
@@ -89,6 +92,7 @@ func TestReopenAgainstSenderRule(t *testing.T) {
 		Actors: []actor{{"matcher", match}, {"ann", func(w *world) error {
 			return refusable(w.Engine().Reopen(w.Context(), "w1", "ann"))
 		}}},
+		Check: either(do(places("w1 w2"), queue(0, "")), do(places("w1 queue"), queue(1, resume.ReasonSeveralCandidates))),
 	})
 }
 
@@ -133,5 +137,6 @@ func TestRestartAgainstReply(t *testing.T) {
 			thread := w.Provider().Sends()[0].ThreadID
 			return w.InboundAndPush(efatest.Mail{From: supplier, Thread: thread, Text: "one more thing"})
 		}}, {"sender", send}},
+		Check: do(askedAnew, sent(2), places("settled queue"), queue(1, resume.ReasonLateReply)),
 	})
 }

@@ -20,7 +20,8 @@ import (
 )
 
 // rig is what stays the same over all runs of a scenario on one store: the
-// processes are kept, only the world around them is new.
+// processes are kept as long as they remember nothing that matters, the world
+// around them is new.
 type rig struct {
 	store     store
 	scenario  *Scenario
@@ -33,22 +34,40 @@ type rig struct {
 
 func (r *rig) processOf(i int) (*process, error) {
 	for len(r.processes) <= i {
-		p, err := r.store.process(len(r.processes), r)
-		if err != nil {
-			return nil, err
-		}
-		// What an inbox does once only is no part of any run.
-		if _, err := p.inbox.Position(context.Background()); err != nil {
-			return nil, err
-		}
-		if r.polls == nil {
-			if r.polls, err = r.explain(p); err != nil {
-				return nil, err
-			}
-		}
-		r.processes = append(r.processes, p)
+		r.processes = append(r.processes, nil)
 	}
-	return r.processes[i], nil
+	if r.processes[i] != nil {
+		return r.processes[i], nil
+	}
+	p, err := r.store.process(i, r)
+	if err != nil {
+		return nil, err
+	}
+	// What an inbox does once only is no part of any run.
+	if _, err := p.inbox.Position(context.Background()); err != nil {
+		return nil, err
+	}
+	if r.polls == nil {
+		if r.polls, err = r.explain(p); err != nil {
+			return nil, err
+		}
+	}
+	r.processes[i] = p
+	return p, nil
+}
+
+// mostReads is how many reads a process may have made before a run begins: so
+// few that no allowance for a minute is nearly used up.
+const mostReads = 50
+
+// renew ends the processes whose memory would tell in the next run. Making all
+// anew for each run would take a fifth of its time.
+func (r *rig) renew() {
+	for i, p := range r.processes {
+		if p != nil && (p.mail.reads.Load() > mostReads || p.mail.refused.Load()) {
+			r.processes[i] = nil
+		}
+	}
 }
 
 // process is a program with an engine and an inbox.

@@ -76,6 +76,9 @@ type player struct {
 	inTx   bool          // SQLite: it holds the write lock
 	at     string        // the boundary it was let go from
 	err    error
+
+	passed, ends int // boundaries, and the one at which its process ends
+	crashed      bool
 }
 
 // stage runs the actors of one run side by side, one at a time.
@@ -98,7 +101,7 @@ type decision struct {
 
 var errAborted = errors.New("resumetest: the run has ended")
 
-func newStage(w *world, pick func([]int, int) int) (*stage, error) {
+func newStage(w *world, c ending, pick func([]int, int) int) (*stage, error) {
 	s := &stage{w: w, pick: pick, aborted: make(chan struct{})}
 	if n := len(w.rig.scenario.Actors); n > len(letters) {
 		return nil, fmt.Errorf("%d actors: want at most %d", n, len(letters))
@@ -112,11 +115,21 @@ func newStage(w *world, pick func([]int, int) int) (*stage, error) {
 		p.world = a
 		s.players = append(s.players, p)
 	}
+	if c.at > 0 {
+		s.players[c.actor].ends = c.at
+	}
 	return s, nil
 }
 
 // at is the hook of a player: it stops where the order matters.
 func (s *stage) at(p *player, point string) error {
+	if p.passed++; p.crashed || p.passed == p.ends {
+		if !p.crashed && point == afterCommit {
+			_ = s.w.afterCommit(p.world) // whoever breaks a promise ends the run
+		}
+		p.crashed, p.inTx = true, false
+		return errCrash
+	}
 	switch point {
 	case "begin":
 		p.inTx = true
@@ -373,7 +386,7 @@ func (s *stage) jumping() bool {
 // failure is what an actor returned that it must not.
 func (s *stage) failure() error {
 	for _, p := range s.players {
-		if p.err != nil {
+		if p.err != nil && !p.crashed {
 			return s.w.acted(p.actor, p.err)
 		}
 	}

@@ -85,13 +85,25 @@ func (x *exploration) schedules() {
 				return
 			}
 			r := x.rig()
-			log, deadlocks, v, err := scheduleRun(r, follower(b.prefix))
+			log, deadlocks, v, err := scheduleRun(r, ending{}, follower(b.prefix))
 			x.done(r, v, err)
-			x.ran(0, 1, deadlocks)
+			x.ran(Report{Schedules: 1, Deadlocks: deadlocks})
 			f.found(branches(log, b, x.options.Preemptions), x.enough())
 		}
 	})
-	x.report.CutOff = f.cut
+	if f.cut {
+		x.report.CutOff, x.report.Complete = true, f.complete()
+	}
+}
+
+// complete is the bound of which no schedule is left.
+func (f *frontier) complete() int {
+	for i, left := range f.open {
+		if len(left) > 0 {
+			return i - 1
+		}
+	}
+	return len(f.open) - 1
 }
 
 // wander runs random schedules, each by a seed of its own.
@@ -110,12 +122,14 @@ func (x *exploration) wander() {
 				return
 			}
 			r := x.rig()
-			_, deadlocks, v, err := scheduleRun(r, wanderer(rand.New(rand.NewPCG(seed, 0))))
+			rng := rand.New(rand.NewPCG(seed, 0))
+			c := endingBy(rng, len(x.scenario.Actors))
+			_, deadlocks, v, err := scheduleRun(r, c, wanderer(rng))
 			if v != nil {
 				v.Detail += "\n  seed: RESUMETEST_SEED=" + strconv.FormatUint(seed, 10)
 			}
 			x.done(r, v, err)
-			x.ran(0, 1, deadlocks)
+			x.ran(Report{Schedules: 1, Crashed: min(c.at, 1), Deadlocks: deadlocks})
 		}
 	})
 }

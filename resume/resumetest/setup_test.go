@@ -3,7 +3,9 @@ package resumetest_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +43,9 @@ type totals struct {
 	stores  int // explorations: a scenario on a store
 	mutants int // faults put in and found
 	sum     resumetest.Report
+
+	complete map[int]int // explorations by the bound that they completed
+	cutOff   int
 }
 
 func (t *totals) add(r resumetest.Report) {
@@ -49,8 +54,21 @@ func (t *totals) add(r resumetest.Report) {
 	t.stores++
 	t.sum.CrashPoints += r.CrashPoints
 	t.sum.Schedules += r.Schedules
+	t.sum.Crashed += r.Crashed
 	t.sum.Deadlocks += r.Deadlocks
 	t.sum.Violations += r.Violations
+	if r.Schedules == 0 {
+		return
+	}
+	if t.complete == nil {
+		t.complete = map[int]int{}
+	}
+	for bound := range r.Complete + 1 {
+		t.complete[bound]++
+	}
+	if r.CutOff {
+		t.cutOff++
+	}
 }
 
 func (t *totals) found() {
@@ -60,14 +78,18 @@ func (t *totals) found() {
 }
 
 func (t *totals) String() string {
-	return fmt.Sprintf("explorer: %d scenarios and stores, %d crash points, %d schedules, %d violations; %d faults put into the engine and found",
-		t.stores, t.sum.CrashPoints, t.sum.Schedules, t.sum.Violations, t.mutants)
+	s := fmt.Sprintf("explorer: %d scenarios and stores, %d crash points, %d schedules (%d of them with a crash), %d violations; %d faults put into the engine and found",
+		t.stores, t.sum.CrashPoints, t.sum.Schedules, t.sum.Crashed, t.sum.Violations, t.mutants)
+	for _, bound := range slices.Sorted(maps.Keys(t.complete)) {
+		s += fmt.Sprintf("\nexplorer: every schedule with at most %d preemptions in %d scenarios and stores", bound, t.complete[bound])
+	}
+	return s + fmt.Sprintf("\nexplorer: %d scenarios and stores cut off before their bound", t.cutOff)
 }
 
 // bounded is what a test run has time for; REPLYWAKE_EXPLORE=long takes all.
 func bounded(t *testing.T) resumetest.Options {
 	t.Helper()
-	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 12, Runs: 10, Random: 2, Done: total.add}
+	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 17, Runs: 7, Random: 2, Done: total.add}
 	switch {
 	case os.Getenv("RESUMETEST_MUTANT") != "": // there is something to be found
 		o.Stride, o.Runs, o.Random, o.NoSQLite = 1, 400, 20, raceEnabled

@@ -35,6 +35,14 @@ func reviewsFirst(_ context.Context, run *resume.Run) (resume.Next, error) {
 	return resume.Wait(0), nil
 }
 
+// endsRejected is done once it is told that a person refused its mail.
+func endsRejected(_ context.Context, run *resume.Run) (resume.Next, error) {
+	if len(run.Inputs) == 1 && run.Inputs[0].Kind == resume.InputRejected {
+		return resume.Done(), nil
+	}
+	return resume.Wait(0), nil
+}
+
 // told answers, unless it was told that it cannot.
 func told(ctx context.Context, run *resume.Run) (resume.Next, error) {
 	for _, in := range run.Inputs {

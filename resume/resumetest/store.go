@@ -57,6 +57,7 @@ func decode(scan func(dst ...any) error) (*tables, error) {
 			return nil, fmt.Errorf("read the tables: %w", err)
 		}
 	}
+	t.index()
 	return t, nil
 }
 

@@ -59,10 +59,11 @@ func newPostgres(tb testing.TB, url string) (*pgStore, error) {
 	return s, err
 }
 
-// zoneless are the columns of a schema that hold times without their zone.
+// zoneless are the columns of a schema that hold times without their zone. The
+// migrator's own table is not the engine's.
 func zoneless(ctx context.Context, pool *pgxpool.Pool, schema string) ([]string, error) {
 	rows, err := pool.Query(ctx, `select c.relname || '.' || a.attname from pg_attribute as a join pg_class as c on c.oid = a.attrelid
-		where c.relnamespace = $1::regnamespace and c.relkind = 'r' and a.atttypid in ('timestamp'::regtype, 'date'::regtype, 'time'::regtype)`, schema)
+		where c.relnamespace = $1::regnamespace and c.relkind = 'r' and c.relname <> 'migrations' and a.atttypid in ('timestamp'::regtype, 'date'::regtype, 'time'::regtype)`, unprepared, schema)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,15 @@ type tables struct {
 	joined    []joined
 	clock     micros   // the database's
 	zoneless  []string // columns whose times are no instants
+	letters   map[string]*letter
+}
+
+// index makes the mailbox quick to look at.
+func (t *tables) index() {
+	t.letters = make(map[string]*letter, len(t.mail))
+	for i := range t.mail {
+		t.letters[t.mail[i].EventID] = &t.mail[i]
+	}
 }
 
 // micros is a time as microseconds since 1970; 0 is none.
@@ -119,19 +128,20 @@ type parked struct {
 	Due     micros `json:"due"`
 }
 
-// floor is up to where an inbox's IDs are forgotten, for all that is at or below
-// it has been handled.
+// floor is a stretch of which an inbox's IDs are forgotten, for all that lies in
+// it has been handled: of what a sweep met, and of what was pushed.
 type floor struct {
-	Inbox   string `json:"inbox"`
-	Floor   int64  `json:"floor"`
-	History int64  `json:"history"`
-	From    micros `json:"pushed_from"`
-	Until   micros `json:"pushed_until"`
+	Inbox      string `json:"inbox"`
+	SweptFrom  int64  `json:"swept_from"`
+	SweptUntil int64  `json:"swept_until"`
+	From       micros `json:"pushed_from"`
+	Until      micros `json:"pushed_until"`
 }
 
 // call is a step call, written in the transaction that commits its result, by
 // the means a user has for that.
 type call struct {
+	Engine   string `json:"engine"`
 	ID       int64  `json:"id"`
 	Workflow string `json:"workflow"`
 	Run      string `json:"run"`
@@ -155,7 +165,7 @@ type joined struct {
 const (
 	calls  = "resumetest_calls"
 	joins  = "resumetest_joined"
-	create = `create table if not exists %s (id bigint, workflow text, run text, gen bigint, step bigint, timed_out bigint, timeouts bigint, inputs text);
+	create = `create table if not exists %s (engine text, id bigint, workflow text, run text, gen bigint, step bigint, timed_out bigint, timeouts bigint, inputs text);
 create table if not exists %s (what text, workflow text, name text)`
 )
 
@@ -169,9 +179,9 @@ type dialect struct {
 func (d dialect) create() string { return fmt.Sprintf(create, d.table(calls), d.table(joins)) }
 
 func (d dialect) insertCall() string {
-	values := "($1, $2, $3, $4, $5, $6, $7, $8)"
+	values := "($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	if d.sqlite {
-		values = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+		values = "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
 	}
 	return "insert into " + d.table(calls) + " values " + values
 }
@@ -185,7 +195,7 @@ func (d dialect) insertJoined() string {
 }
 
 func (c *call) values() []any {
-	return []any{c.ID, c.Workflow, c.Run, c.Gen, c.Step, c.TimedOut, c.Timeouts, c.Inputs}
+	return []any{c.Engine, c.ID, c.Workflow, c.Run, c.Gen, c.Step, c.TimedOut, c.Timeouts, c.Inputs}
 }
 
 func (d dialect) table(name string) string { return d.prefix + name }
@@ -238,7 +248,7 @@ func (d dialect) rows(from, order string, row any) string {
 
 // ofEngine leaves out other engines' rows; "" is a table that has them.
 func (d dialect) ofEngine(table string) string {
-	if d.engine == "" || !slices.Contains([]string{"", "workflows", "threads", "mail", "sends"}, table) {
+	if d.engine == "" || !slices.Contains([]string{"", "workflows", "threads", "mail", "sends", calls}, table) {
 		return ""
 	}
 	return " where engine = '" + strings.ReplaceAll(d.engine, "'", "''") + "'"

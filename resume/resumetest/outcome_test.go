@@ -1,0 +1,138 @@
+package resumetest_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/replywake/replywake/resume"
+)
+
+// Several orders may have several right outcomes. These say which.
+
+// either wants one of some checks to hold.
+func either(checks ...func(*world) error) func(*world) error {
+	return func(w *world) error {
+		var faults []error
+		for _, check := range checks {
+			err := check(w)
+			if err == nil {
+				return nil
+			}
+			faults = append(faults, err)
+		}
+		return fmt.Errorf("none of %d outcomes: %w", len(checks), errors.Join(faults...))
+	}
+}
+
+// unanswered wants no mail that names what came.
+func unanswered(w *world) error {
+	for _, s := range w.Provider().Sends() {
+		if s.Subject == "ack" {
+			return fmt.Errorf("it was answered: %s", s.Text)
+		}
+	}
+	return nil
+}
+
+// places wants the messages that came, in their order, to be in one of some
+// places: with the workflow that was given each, "queue", or "settled".
+func places(allowed ...string) func(*world) error {
+	return func(w *world) error {
+		got, err := placesOf(w)
+		if err == nil && !slices.Contains(allowed, got) {
+			err = fmt.Errorf("the mail is in %q, want one of %q", got, allowed)
+		}
+		return err
+	}
+}
+
+func placesOf(w *world) (string, error) {
+	where := map[string]string{}
+	items, err := w.Engine().Queue(w.Context(), "", 0)
+	if err != nil {
+		return "", err
+	}
+	for _, item := range items {
+		where[item.Message] = "queue"
+	}
+	workflows, err := w.Engine().Workflows(w.Context(), "", "", 0)
+	if err != nil {
+		return "", err
+	}
+	for _, row := range workflows {
+		seen, err := w.Engine().Seen(w.Context(), row.ID)
+		if err != nil {
+			return "", err
+		}
+		for _, message := range seen {
+			if where[message] != "" {
+				return "", fmt.Errorf("message %s is in two places: %s and %s", message, where[message], row.ID)
+			}
+			where[message] = row.ID
+		}
+	}
+	var out []string
+	for _, m := range w.Provider().Messages("") {
+		if m.Outbound {
+			continue
+		}
+		place := where[m.ID]
+		if place == "" {
+			place = "settled"
+		}
+		out = append(out, place)
+	}
+	return strings.Join(out, " "), nil
+}
+
+// given wants a workflow to have been given so many messages, and none to be
+// pending.
+func given(id string, n int) func(*world) error {
+	return func(w *world) error {
+		row, err := w.Engine().Workflow(w.Context(), id)
+		if err != nil {
+			return err
+		}
+		seen, err := w.Engine().Seen(w.Context(), id)
+		if err == nil && (len(seen) != n || row.Pending != 0) {
+			err = fmt.Errorf("workflow %s was given %v, and %d are pending; want %d given", id, seen, row.Pending, n)
+		}
+		return err
+	}
+}
+
+// decided wants people's decisions on a message to be these, in their order.
+func decided(n int, allowed ...string) func(*world) error {
+	return func(w *world) error {
+		moments, err := w.Engine().Decisions(w.Context(), received(w, n))
+		var got []string
+		for _, m := range moments {
+			got = append(got, m.What)
+		}
+		if line := strings.Join(got, " "); err == nil && !slices.Contains(allowed, line) {
+			err = fmt.Errorf("people decided %q, want one of %q", line, allowed)
+		}
+		return err
+	}
+}
+
+// askedAnew wants the present life of w1 to have sent its question once, and
+// to wait.
+func askedAnew(w *world) error {
+	row, err := w.Engine().Workflow(w.Context(), "w1")
+	if err != nil {
+		return err
+	}
+	left := 0
+	for _, s := range w.Provider().Sends() {
+		if s.Subject != "ack" && s.MessageID != "" && strings.HasPrefix(s.Key, row.Run) {
+			left++
+		}
+	}
+	if left != 1 || row.Status != resume.StatusWaiting {
+		return fmt.Errorf("this life asked %d times, and is %s", left, row.Status)
+	}
+	return nil
+}
