@@ -19,7 +19,9 @@
 //     each call of the provider (for a send also between its effect and its
 //     answer) and of the step. Another process then takes over;
 //   - every order of the actors in which one that could go on is made to wait at
-//     most Options.Preemptions times, and some random ones beyond. On Postgres
+//     most Options.Preemptions times, and some random ones beyond, in half of
+//     which a process ends on the way too. The report says up to how many times
+//     every order was run. On Postgres
 //     transactions are really held open, and who waits for a lock is asked of
 //     the lock manager; on SQLite, which has one writer, actors take turns
 //     between transactions.
@@ -27,6 +29,7 @@
 // After every commit and at rest it checks what package resume promises
 // ([Invariants]) and at the end your own Scenario.Check. What breaks is printed
 // with the order of events and a word for RESUMETEST_REPLAY that runs it again.
+// An [Observer] checks the same in tests of your own that run an engine.
 //
 //	resumetest.Explore(t, resumetest.Scenario{
 //		Name: "correction", Step: step,

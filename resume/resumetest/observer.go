@@ -36,9 +36,10 @@ type Observed struct {
 // Observer checks [Invariants] where no explorer acts: those that are to hold
 // after every commit. It is safe for concurrent use.
 type Observer struct {
-	of  Observed
-	d   dialect
-	all string
+	of   Observed
+	d    dialect
+	all  string
+	lite *sql.Stmt // all, on SQLite
 
 	mu       sync.Mutex
 	before   *tables
@@ -70,7 +71,9 @@ func Observe(tb testing.TB, of Observed) *Observer {
 
 func (o *Observer) prepare(ctx context.Context) (err error) {
 	if o.of.DB != nil {
-		_, err = o.of.DB.ExecContext(ctx, o.d.create())
+		if _, err = o.of.DB.ExecContext(ctx, o.d.create()); err == nil {
+			o.lite, err = o.of.DB.PrepareContext(ctx, o.all)
+		}
 		return err
 	}
 	if _, err = o.of.Pool.Exec(ctx, o.d.create()); err != nil {
@@ -194,7 +197,7 @@ func (o *Observer) read() (*tables, error) {
 
 func (o *Observer) readOnce(ctx context.Context) (*tables, error) {
 	if o.of.DB != nil {
-		return decode(o.of.DB.QueryRowContext(ctx, o.all).Scan)
+		return decode(o.lite.QueryRowContext(ctx).Scan)
 	}
 	return decode(o.of.Pool.QueryRow(ctx, o.all, unprepared).Scan)
 }
