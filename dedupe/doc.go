@@ -15,7 +15,7 @@
 // What it promises:
 //
 //   - A handler's effect that lies in the transaction exists exactly once per
-//     event. The handler itself may be called more than once for an event, with
+//     event, as long as its ID or a floor knows it (below). The handler itself may be called more than once for an event, with
 //     other neighbours or alone; only the commit counts.
 //   - There is no "mark first, work later": a handler that fails leaves an
 //     event unseen, or parked where it is tried again, never lost.

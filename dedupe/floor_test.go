@@ -126,6 +126,21 @@ func TestASweepThatWasAskedForAndDied(t *testing.T) {
 	})
 }
 
+// The sweep during which the credential comes to see an inbox is far above the
+// settled position: what lies between the two was not read of that inbox.
+func TestAnInboxThatIsSeenInTheMiddleOfASweep(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		in := s.inbox(dedupe.Config{}, nil)
+		take(t, in, page(1, 5))
+		take(t, in, history(second(page(2, 3)))) // and dies
+		take(t, in, second(page(6, 7)))
+		prune(t, s, in)
+		require.Equal(t, events.Result{Fresh: 3, Duplicate: 2, Skipped: 2}, take(t, in, history(second(page(1, 7)))))
+		require.Len(t, s.effects(), 12)
+	})
+}
+
 func TestHistoryFromTheMiddle(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {

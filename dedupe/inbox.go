@@ -28,6 +28,7 @@ type Inbox struct {
 	handler func(ctx context.Context, tx sqldb.Tx, fresh []events.Event) error
 	queue   queue
 	opened  atomic.Bool
+	looked  looked
 	tel     telemetry
 }
 

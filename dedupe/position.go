@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/replywake/replywake/events"
@@ -64,15 +65,44 @@ func (in *Inbox) Attach(ctx context.Context, head events.Cursor) error {
 
 // Reached is [events.Receiver].
 func (in *Inbox) Reached(ctx context.Context, began time.Time, through events.Cursor, lookBack time.Duration, head bool) error {
-	return in.inTx(ctx, "settle the position", func(tx sqldb.Tx) error {
+	before := began.Add(-lookBack)
+	err := in.inTx(ctx, "settle the position", func(tx sqldb.Tx) error {
 		var settled int64
-		err := sqldb.One(ctx, tx, in.st.Settled, []any{in.name(), int64(through), began.Add(-lookBack)}, &settled)
+		err := sqldb.One(ctx, tx, in.st.Settled, []any{in.name(), int64(through), before, in.looked.to(before)}, &settled)
 		if err != nil && !errors.Is(err, sqldb.ErrNoRows) {
 			return err
 		}
 		_, err = tx.Exec(ctx, in.st.Reached, in.name(), settled, began, head)
 		return err
 	})
+	if err == nil {
+		in.looked.through(before, int64(through))
+	}
+	return err
+}
+
+// looked is how far the IDs were looked through for one that was seen before a
+// moment. A long sweep asks again and again, and what it has met by then is
+// younger, so that without this each record would look through all of it.
+type looked struct {
+	mu       sync.Mutex
+	before   time.Time
+	sequence int64
+}
+
+func (l *looked) to(before time.Time) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.before.Equal(before) {
+		return 0
+	}
+	return l.sequence
+}
+
+func (l *looked) through(before time.Time, sequence int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before, l.sequence = before, sequence
 }
 
 // Lost is [events.Receiver].

@@ -11,6 +11,7 @@ import (
 
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
 )
 
 func TestAttachOnce(t *testing.T) {
@@ -64,6 +65,41 @@ func TestReachedSettlesWhatWasSeenBeforeTheLookBack(t *testing.T) {
 		require.EqualValues(t, 7, pos.Settled, "first seen by the other door")
 		require.Zero(t, pos.Through, "the head was not reached")
 		require.EqualValues(t, 7, reached(t, in, began, 8, 10*time.Minute, false).Settled, "it only rises")
+	})
+}
+
+// A first catch-up of a million events records how far it came a hundred times.
+// What one record has looked through is not old enough for the next one either.
+func TestReachedLooksThroughNothingTwice(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		in := s.inbox(dedupe.Config{}, nil)
+		began := position(t, in).Now
+		take(t, in, page(1, 8))
+		require.Zero(t, reached(t, in, began, 4, time.Minute, false).Settled)
+		s.age(time.Hour) // what is looked at now would do
+		require.Zero(t, reached(t, in, began, 4, time.Minute, false).Settled)
+		require.EqualValues(t, 6, reached(t, in, began, 6, time.Minute, false).Settled)
+		require.EqualValues(t, 8, reached(t, in, began.Add(time.Second), 8, time.Minute, true).Settled, "another sweep looks for itself")
+	})
+}
+
+// What a record has not stored was not looked through.
+func TestReachedThatFailsLooksAgain(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		in := s.inbox(dedupe.Config{}, nil)
+		began := position(t, in).Now
+		take(t, in, page(1, 8))
+		s.age(time.Hour)
+		crash := sqldb.WithHook(t.Context(), func(point string) error {
+			if point == "before commit" {
+				return errCrash
+			}
+			return nil
+		})
+		require.ErrorIs(t, in.Reached(crash, began, 4, time.Minute, false), errCrash)
+		require.EqualValues(t, 4, reached(t, in, began, 4, time.Minute, false).Settled)
 	})
 }
 

@@ -98,14 +98,27 @@ func (w *world) attach(t *rapid.T) {
 	w.answered(t, in.Attach(w.context(t), events.Cursor(w.head())))
 }
 
-// lose the stream's row; the processes begin again.
-func (w *world) lose(*rapid.T) {
+// lose the stream's row; the processes begin again, at the head or at 0.
+func (w *world) lose(t *rapid.T) {
 	w.s.exec("delete from {s}streams")
 	w.processes = []*dedupe.Inbox{w.process(), w.process()}
+	from := rapid.SampledFrom([]int{0, w.head()}).Draw(t, "from")
+	w.answered(t, w.any(t).Attach(w.context(t), events.Cursor(from)))
 }
 
 // grant has sweeps see an inbox that they did not see.
 func (w *world) grant(*rapid.T) { w.granted = true }
+
+// forget what is handled: all is swept, and a week later its IDs go.
+func (w *world) forgetAll(t *rapid.T) {
+	in, ctx := w.any(t), w.s.tb.Context()
+	if pos := position(w.s.tb, in); pos.Known && w.sweep(ctx, t, in, int(pos.Settled), events.Batch{}) {
+		require.NoError(t, in.Reached(ctx, pos.Now.Add(time.Second), events.Cursor(w.head()), 0, true))
+	}
+	w.s.age(8 * days)
+	w.day += 8
+	require.NoError(t, in.Maintain(ctx))
+}
 
 // push comes as long as a provider tries.
 func (w *world) push(t *rapid.T) {
@@ -123,6 +136,7 @@ func (w *world) push(t *rapid.T) {
 func (w *world) sweep(ctx context.Context, t *rapid.T, in *dedupe.Inbox, from int, b events.Batch) bool {
 	for n := from + 1; n <= w.head(); n += 4 {
 		b.Events = nil
+		w.granted = w.granted || rapid.IntRange(0, 9).Draw(t, "granted now") == 9
 		for m := n; m <= min(n+3, w.head()); m++ {
 			if ev := w.event(m); w.granted || ev.Inbox == "ibx_0" {
 				b.Events = append(b.Events, ev)
@@ -269,7 +283,7 @@ func TestAnyHistory(t *testing.T) {
 			t.Repeat(map[string]func(*rapid.T){
 				"happen": w.happen, "attach": w.attach, "lose": w.lose, "grant": w.grant, "push": w.push, "push again": w.push,
 				"sweep": w.sweepFromSettled, "sweep from the beginning": w.sweepFromBeginning, "sweep history": w.sweepHistory,
-				"days": w.days, "moods": w.moods, "maintain": w.maintain, "": w.check,
+				"days": w.days, "forget": w.forgetAll, "moods": w.moods, "maintain": w.maintain, "": w.check,
 			})
 			w.end(t)
 		})
