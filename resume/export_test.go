@@ -27,6 +27,12 @@ func TidyStatements(e *Engine) map[string][]any {
 	return out
 }
 
+// EventStatements look an event up.
+func EventStatements(e *Engine) map[string][]any {
+	args := []any{e.cfg.Name, "evt_1"}
+	return map[string][]any{e.st.MailByEvent: args, e.st.MailRead: args, e.st.HistoryEvent: args}
+}
+
 // Explain runs a statement, to see a plan.
 func Explain(ctx context.Context, e *Engine, query string, args []any, row func(scan sqldb.Scan) error) error {
 	return e.db.Read().Query(ctx, query, args, row)

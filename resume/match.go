@@ -83,7 +83,7 @@ func (e *Engine) matchReceived(ctx context.Context, m *mailRow) error {
 	if err != nil || placed {
 		return err
 	}
-	if err := e.settledNow(ctx, m); err != nil && !(errors.Is(err, errOpen) && e.age(ctx, m) > outcomeWait) {
+	if err := e.settledNow(ctx, m); err != nil && (!errors.Is(err, errOpen) || e.age(ctx, m) <= outcomeWait) {
 		return err
 	}
 	if wait := e.reads.ask(m.inbox, time.Now()); wait > 0 {

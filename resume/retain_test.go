@@ -104,6 +104,21 @@ func TestTidyingFindsItsRowsByIndex(t *testing.T) {
 	})
 }
 
+// An event is looked up by its ID, whatever the mailbox holds.
+func TestEventsAreFoundByIndex(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		r := open(listens, resume.Config{})
+		for query, args := range resume.EventStatements(r.eng) {
+			plan := r.plan(query, args)
+			require.NotContains(t, plan, "Seq Scan")
+			if r.store == "sqlite" {
+				require.Contains(t, plan, "(engine=? AND event_id=?)", query)
+			}
+		}
+	})
+}
+
 // plan is how the store would run a statement.
 func (r *rig) plan(query string, args []any) string {
 	r.t.Helper()

@@ -208,7 +208,7 @@ func newStatements(d sqldb.Dialect) statements {
 		ThreadDrop: `delete from {s}threads as t where ` + justBound + ` and t.earlier_workflow = ''`,
 		ThreadsOf:  `select t.inbox, t.thread from {s}threads as t where t.engine = $1 and t.stream = $2 and t.workflow = $3 and t.run = $4 order by t.at, t.thread`,
 		ThreadMail: `select ` + mailColumns + ` from {s}mail as m where m.engine = $1 and m.stream = $2 and m.inbox = $3 and m.thread = $4
-			and m.kind = 'received' and m.alias_of is null and (m.place = 'unplaced' or m.place = 'review' and m.decided_at is null
+			and m.kind = 'received' and m.alias_of is null and m.place in ('unplaced', 'review') and (m.place = 'unplaced' or m.decided_at is null
 			and m.reason in ('no_candidate', 'several_candidates', 'late_reply', 'conflict')) order by m.id {lock}`,
 
 		MailInsert: `insert into {s}mail (engine, stream, event_id, kind, inbox, thread, message, approval, delivery, version, place, workflow, run,
@@ -221,7 +221,7 @@ func newStatements(d sqldb.Dialect) statements {
 		MailAlias: `insert into {s}mail (engine, stream, event_id, kind, inbox, thread, message, alias_of, place, reason, due, arrived_at)
 			select $1, $2, r.event_id, 'received', r.inbox, r.thread, r.message,
 				(select min(o.id) from {s}mail as o where o.engine = $1 and o.stream = $2 and o.inbox = r.inbox and o.message = r.message
-				and o.kind = 'received' and o.alias_of is null), 'settled', 'alias', {now}, {now}
+				and o.kind = 'received' and o.message <> '' and o.alias_of is null), 'settled', 'alias', {now}, {now}
 			from {rows $3 event_id text, inbox text, thread text, message text} as r where true on conflict do nothing`,
 		MailTell: `insert into {s}mail (engine, stream, event_id, kind, inbox, place, workflow, run, matched_by, reason, data, due, arrived_at)
 			values ($1, $2, $3, $4, $5, 'input', $6, $7, $8, $9, $10, {now}, {now}) on conflict do nothing`,
@@ -290,10 +290,11 @@ func newStatements(d sqldb.Dialect) statements {
 		SendByMessage: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox {in $2 text} and o.message {in $3 text}
 			and o.message <> ''`,
 		SendByAppr: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.approval {in $2 text} and o.approval <> ''`,
-		SendsHeld:  `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'held' order by o.workflow, o.step`,
-		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'planned'
+		SendsHeld: `select ` + sendColumns + ` from {s}sends as o where o.engine = $1 and o.inbox = $2 and o.state = 'held' and o.state in ('planned', 'held')
+			order by o.workflow, o.step`,
+		SendOpen: `select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'planned' and o.state in ('planned', 'held')
 			and o.first_attempt is not null and o.first_attempt <= $3`,
-		SendDoubt: `select (select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'held')
+		SendDoubt: `select (select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'held' and o.state in ('planned', 'held'))
 			+ (select count(*) from {s}sends as o where o.engine = $1 and ($2 = '' or o.inbox = $2) and o.state = 'accepted' and o.message = '')`,
 		SendBegan: `select count(*) from {s}sends as o where o.engine = $1 and o.workflow = $2 and o.run = $3
 			and o.first_attempt is not null and o.first_attempt <= $4`,
@@ -309,7 +310,7 @@ func newStatements(d sqldb.Dialect) statements {
 		HistoryInsert: `insert into {s}history (engine, workflow, run, event_id, at, what, step, detail)
 			select $1, r.workflow, r.run, r.event_id, {now}, r.what, r.step, r.detail
 			from {rows $2 workflow text, run text, event_id text, what text, step bigint, detail text} as r where true`,
-		HistoryEvent: `select at, what, step, detail from {s}history where engine = $1 and event_id = $2 order by id`,
+		HistoryEvent: `select at, what, step, detail from {s}history where engine = $1 and event_id = $2 and event_id <> '' order by id`,
 		HistoryOf:    `select at, what, step, detail from {s}history where engine = $1 and workflow = $2 and run = $3 order by id`,
 
 		PruneBodies: `with c as materialized (select o.workflow as c_workflow, o.run as c_run, o.step as c_step from {s}sends as o

@@ -18,9 +18,10 @@ func TestOldSchema(t *testing.T) {
 	pg, lite := numbers(t, false), sqldb.SQLite(testdb.SQLite(t))
 	for name, db := range map[string]*sqldb.DB{"postgres": pg, "pooler": numbers(t, true), "sqlite": lite} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ctx := t.Context()
 			db.Old = errOld
-			run := func(query string) (errs []error) {
+			run := func(query string) []error {
 				none := func(sqldb.Scan) error { return nil }
 				tx := db.Read()
 				_, err := tx.Exec(ctx, query)

@@ -39,7 +39,7 @@ create table {s}workflows (
     primary key (engine, id)
 );
 create index {i}workflows_due on {s}workflows (engine, due) where due is not null;
-create index {i}workflows_counterparty on {s}workflows (engine, inbox, counterparty);
+create index {i}workflows_counterparty on {s}workflows (engine, inbox, counterparty, id);
 create index {i}workflows_review on {s}workflows (engine) where status = 'needs_review';
 create index {i}workflows_finished on {s}workflows (engine, finished_at) where finished_at is not null;
 
@@ -93,7 +93,7 @@ create table {s}mail (
     decision    text not null default '',       -- bind, dismiss
     target      {id} not null default '',       -- the workflow of a bind
     arrived_at  {time} not null,
-    unique (engine, stream, event_id)
+    unique (engine, event_id, stream)
 );
 create unique index {i}mail_message on {s}mail (engine, stream, inbox, message) where kind = 'received' and message <> '' and alias_of is null;
 create index {i}mail_unplaced on {s}mail (engine, due) where place = 'unplaced';
@@ -140,8 +140,8 @@ create table {s}sends (
 );
 create unique index {i}sends_key on {s}sends (engine, key);
 create index {i}sends_due on {s}sends (engine, due) where due is not null;
-create index {i}sends_open on {s}sends (engine, inbox, state) where state in ('planned', 'held');
-create index {i}sends_nameless on {s}sends (engine, inbox, thread) where state = 'accepted' and message = '';
+create index {i}sends_open on {s}sends (engine, inbox, workflow, step) where state in ('planned', 'held');
+create index {i}sends_nameless on {s}sends (engine, inbox, thread, workflow, step) where state = 'accepted' and message = '';
 create index {i}sends_message on {s}sends (engine, inbox, message) where message <> '';
 create index {i}sends_bodies on {s}sends (engine, created_at) where body is not null and state in ('accepted', 'failed', 'dropped');
 create index {i}sends_kept on {s}sends (engine, kept_from) where counterparty <> '' and state not in ('planned', 'held');
