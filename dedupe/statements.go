@@ -155,7 +155,8 @@ var texts = statements{
 	// Settled reads the index downwards from the sweep's end and stops at the
 	// first ID that is old enough.
 	Settled: `select sequence from {s}seen where stream = $1 and swept and sequence <= $2 and first_seen < $3
-		and sequence > $4 and sequence > (select settled from {s}streams where name = $1) order by sequence desc limit 1`,
+		and sequence > (select case when settled < $4 then $4 else settled end from {s}streams where name = $1)
+		order by sequence desc limit 1`,
 	Reached: `update {s}streams set settled = case when settled < $2 then $2 else settled end,
 		through = case when $4 and (through is null or through < $3) then $3 else through end where name = $1`,
 	Lost: `update {s}streams set lost_at = {now}, lost_cursor = $2, lost_oldest = $3 where name = $1`,
