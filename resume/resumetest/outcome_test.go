@@ -118,6 +118,43 @@ func decided(n int, allowed ...string) func(*world) error {
 	}
 }
 
+// whereDecided wants mails of one thread where people last put each: with the
+// workflow of the last bind; one on which nobody's decision stands with one that
+// another was bound to, or in the queue.
+func whereDecided(mails ...int) func(*world) error {
+	return func(w *world) error {
+		got, err := placesOf(w)
+		if err != nil {
+			return err
+		}
+		places := strings.Fields(got)
+		bound := map[int]string{}
+		along := []string{"queue"}
+		for _, n := range mails {
+			moments, err := w.Engine().Decisions(w.Context(), received(w, n))
+			if err != nil {
+				return err
+			}
+			for _, m := range moments {
+				id, _, _ := strings.Cut(strings.TrimPrefix(m.Detail, "to "), " ")
+				switch m.What {
+				case "bound":
+					bound[n] = id
+					along = append(along, id) // also if that is undone: another run may have it by then
+				case "unbound":
+					delete(bound, n)
+				}
+			}
+		}
+		for _, n := range mails {
+			if to := bound[n]; to != "" && places[n] != to || to == "" && !slices.Contains(along, places[n]) {
+				return fmt.Errorf("mail %d is in %q of %q, people put it to %q", n, places[n], got, to)
+			}
+		}
+		return nil
+	}
+}
+
 // askedAnew wants the present life of w1 to have sent its question once, and
 // to wait.
 func askedAnew(w *world) error {
