@@ -76,7 +76,7 @@ type Result struct {
 	Fresh     int // handed over and committed
 	Duplicate int // seen before
 	Parked    int // the handler failed on them alone; kept, tried again
-	Skipped   int // at or below the attached position or the dedup floor
+	Skipped   int // at or below the attached position, or in a dedup floor
 }
 
 // Position is where a stream's sweep stands.
