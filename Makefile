@@ -14,6 +14,7 @@ FUZZTIME ?= 30s
 EXPLORERS := resume/resumetest client/efa/e2e
 MODULE := github.com/replywake/replywake
 BENCH ?= .
+EXPLORE ?= long
 
 .PHONY: help
 help: ## List the targets
@@ -28,9 +29,9 @@ test: $(TESTDB) ## Everything: gofmt, go vet, every test with the race detector 
 	for dir in $(EXPLORERS); do if go list $(PKG) | grep -q -x $(MODULE)/$$dir; then (cd $$dir && $(CURDIR)/$(TESTDB) -- go test -timeout 20m $(TESTFLAGS)); fi; done
 
 .PHONY: explore
-explore: $(TESTDB) ## The crash and interleaving explorers, as far as they go: every crash point, every mutant
+explore: $(TESTDB) ## The explorers: every crash point, every mutant, every schedule of a preemption (EXPLORE=longest: of two; hours)
 	@internal/testdb/install.sh
-	REPLYWAKE_EXPLORE=long $(TESTDB) -- go test -timeout 3h -v $(EXPLORERS:%=$(MODULE)/%)
+	REPLYWAKE_EXPLORE=$(EXPLORE) $(TESTDB) -- go test -timeout 6h -v $(EXPLORERS:%=$(MODULE)/%)
 
 .PHONY: test-docker
 test-docker: $(TESTDB) ## The same tests on a Postgres that dockertest starts; needs a Docker engine (PKG)

@@ -24,17 +24,18 @@ type Options struct {
 
 	// Preemptions is the bound of the exhaustive search: schedules in which an
 	// actor that could go on has to wait at most so often. Default 1, or 2
-	// where REPLYWAKE_EXPLORE is long. -1 explores no schedule.
+	// where REPLYWAKE_EXPLORE is longest. -1 explores no schedule.
 	Preemptions int
 	// Random schedules beyond the bound; in every other one of them a process ends
-	// on the way too. Default 20, or 200; -1 is none.
+	// on the way too. Default 20, or 40 where it is long, 200 where it is longest;
+	// -1 is none.
 	Random int
 	// Stride: only every n-th crash point, from one by chance. Default 1; -1
 	// explores none.
 	Stride int
 	// Runs is the most schedules of the exhaustive search. Of more, those with
 	// fewest preemptions and among them some by chance are run, and the report
-	// says that it was cut off. Default 400, or 2,000.
+	// says that it was cut off. Default 400, or 2,000 where it is long or longest.
 	Runs int
 
 	// Seed is for the random schedules; default RESUMETEST_SEED, or by chance.
@@ -49,19 +50,22 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	long := Long()
-	set := func(v *int, short, much int) {
-		if *v == 0 {
-			*v = short
-			if long {
-				*v = much
-			}
+	depth := 0
+	if Long() {
+		depth = 1
+		if os.Getenv("REPLYWAKE_EXPLORE") == longest {
+			depth = 2
 		}
 	}
-	set(&o.Preemptions, 1, 2)
-	set(&o.Random, 20, 200)
-	set(&o.Stride, 1, 1)
-	set(&o.Runs, 400, 2000)
+	set := func(v *int, by [3]int) {
+		if *v == 0 {
+			*v = by[depth]
+		}
+	}
+	set(&o.Preemptions, [3]int{1, 1, 2})
+	set(&o.Random, [3]int{20, 40, 200})
+	set(&o.Stride, [3]int{1, 1, 1})
+	set(&o.Runs, [3]int{400, 2000, 2000})
 	if o.Seed == 0 {
 		o.Seed, _ = strconv.ParseUint(os.Getenv("RESUMETEST_SEED"), 10, 64)
 	}
@@ -74,8 +78,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Long says whether a long exploration is asked for: REPLYWAKE_EXPLORE=long.
-func Long() bool { return os.Getenv("REPLYWAKE_EXPLORE") == "long" }
+const longest = "longest"
+
+// Long says whether a long exploration is asked for: REPLYWAKE_EXPLORE is long,
+// or longest, which takes hours for many scenarios.
+func Long() bool {
+	how := os.Getenv("REPLYWAKE_EXPLORE")
+	return how == "long" || how == longest
+}
 
 // Report is what an exploration of a scenario did on one store. It prints as
 // one line.
