@@ -104,6 +104,26 @@ func TestTidyingFindsItsRowsByIndex(t *testing.T) {
 	})
 }
 
+// Found by the explorer: a finished workflow is dropped while its ID is used
+// again, between the look whether it is there and the lock.
+func TestStartOfAnIDThatIsDroppedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "postgres", listens, resume.Config{})
+	r.start(resume.Start{ID: "w1", Counterparty: supplier, First: resume.Done()})
+	dropped := false
+	ctx := sqldb.WithHook(t.Context(), func(point string) error {
+		if !dropped && strings.Contains(point, "workflows as w where w.engine = $1 and w.id = $2") {
+			dropped = true
+			r.exec("delete from {s}workflows")
+		}
+		return nil
+	})
+	_, err := r.pg.Start(ctx, nil, resume.Start{ID: "w1", Inbox: r.srv.Inbox(), Counterparty: supplier, First: question(supplier)})
+	require.NoError(t, err)
+	require.True(t, dropped)
+	require.Equal(t, resume.StatusSending, r.status("w1"))
+}
+
 // An event is looked up by its ID, whatever the mailbox holds.
 func TestEventsAreFoundByIndex(t *testing.T) {
 	t.Parallel()

@@ -116,22 +116,29 @@ func (e *Engine) start(ctx context.Context, tx sqldb.Tx, s Start) (string, error
 func (l *ledger) create(ctx context.Context, s Start, counterparty string, saved []byte) (*workflowRow, error) {
 	w := &workflowRow{id: s.ID, run: rand.Text(), kind: s.Kind, inbox: s.Inbox, counterparty: counterparty, saved: saved}
 	args := []any{l.e.cfg.Name, w.id, w.run, w.kind, w.inbox, w.counterparty, StatusRunnable, saved}
-	n, err := l.tx.Exec(ctx, l.e.st.WorkflowInsert, args...)
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
+	for {
+		n, err := l.tx.Exec(ctx, l.e.st.WorkflowInsert, args...)
+		if err != nil {
+			return nil, err
+		}
+		if n == 1 {
+			break
+		}
 		old, err := oneOf(ctx, l.tx, scanWorkflow, l.e.st.WorkflowLock, l.e.cfg.Name, w.id)
 		if err != nil {
 			return nil, err
 		}
-		if old == nil || s.OnlyNew || !old.Status.Terminal() {
+		if old == nil { // retention ended between the two
+			continue
+		}
+		if s.OnlyNew || !old.Status.Terminal() {
 			return nil, ErrExists
 		}
 		w.Gen = old.Gen + 1
 		if _, err := l.tx.Exec(ctx, l.e.st.WorkflowRestart, args...); err != nil {
 			return nil, err
 		}
+		break
 	}
 	l.workflows[w.id] = w
 	return w, nil
