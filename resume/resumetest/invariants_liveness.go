@@ -75,9 +75,11 @@ func mailIsPlaced(f *facts) error {
 		if l.Place != "review" || !ofThread || l.Kind != "received" || l.Decision != "" {
 			continue
 		}
-		// After a reopening late replies stay with the person, who binds those that count.
+		// After a reopening late replies stay with the person, who binds those that
+		// count; and so does what a person took back of a thread that stays the
+		// workflow's by another bind.
 		id, run := f.now.owner(l.Inbox, l.Thread)
-		if f.now.live(id, run) != nil && f.now.happened(id, run, "reopened") == 0 {
+		if f.now.live(id, run) != nil && f.now.happened(id, run, "reopened")+f.now.happened(id, run, "unbound") == 0 {
 			return fmt.Errorf("event %s is before a person (%s), and its thread is workflow %s's", l.EventID, l.Reason, id)
 		}
 	}
