@@ -95,6 +95,7 @@ func (w *world) crashAct(actor Actor, c *crasher) error {
 
 // again lets an actor whose process has ended act in another one.
 func (w *world) again(actor Actor) error {
+	w.crashed = true
 	a, err := w.restarted(actor.Name)
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func TestHeartbeatOfAnotherGeneration(t *testing.T) {
 	require.Eventually(t, func() bool {
 		did, err := third.Once(t.Context(), resume.JobWork)
 		return err == nil && did
-	}, 5*time.Second, 10*time.Millisecond, "broke L4: the lease of a process that died does not end")
+	}, 30*time.Second, 10*time.Millisecond, "broke L4: the lease of a process that died does not end")
 	w, err := third.Workflow(t.Context(), "w1")
 	require.NoError(t, err)
 	require.Equal(t, resume.StatusDone, w.Status)

@@ -336,29 +336,45 @@ func (s *stage) stopped(p *player, point string, ok bool) {
 // untangle: everybody waits for somebody. The database ends one transaction.
 func (s *stage) untangle() error {
 	if !s.jumping() {
+		// Who was let go a moment ago may not have been seen to go on yet. A circle
+		// stands until the database ends it.
+		if moved, err := s.moves(half); err != nil || moved {
+			return err
+		}
 		s.deadlocks++
 		s.w.fail(locks.Name+": "+locks.Promise, "%s", s.waiting())
 		return s.w.failed()
 	}
-	limit := time.Now().Add(20 * time.Second)
+	moved, err := s.moves(20 * time.Second)
+	if err == nil && !moved {
+		err = errors.New("resumetest: everybody waits for a lock, and the database ends no transaction")
+	}
+	return err
+}
+
+const half = 100 * time.Millisecond // of the deadlock_timeout of a process
+
+// moves waits for one of those who wait to go on.
+func (s *stage) moves(within time.Duration) (bool, error) {
+	limit := time.Now().Add(within)
 	for time.Now().Before(limit) {
 		for i, p := range s.players {
 			if p.state != blockedOn {
 				continue
 			}
 			if s.soon(p) {
-				return nil
+				return true, nil
 			}
 			blocked, err := s.w.rig.store.blocked(context.Background(), i)
 			if err != nil {
-				return err
+				return false, err
 			}
 			if !blocked {
-				return s.follow(i)
+				return true, s.follow(i)
 			}
 		}
 	}
-	return errors.New("resumetest: everybody waits for a lock, and the database ends no transaction")
+	return false, nil
 }
 
 // waiting says who waits, and behind which boundary.

@@ -41,7 +41,12 @@ func (w *world) watch(a *World, atRest bool) error {
 	}
 	f := w.facts(now)
 	if a != nil {
-		f.stale = a.stale(w.before)
+		// A jump changes every time that is stored, and is no run's.
+		jumps := w.jumps.Load()
+		if jumps == w.jumpsSeen && jumps%2 == 0 {
+			f.stale = a.stale(w.before)
+		}
+		w.jumpsSeen = jumps
 		a.claim(w.before, now)
 	}
 	if atRest {

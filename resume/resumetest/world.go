@@ -33,6 +33,10 @@ type world struct {
 	readAt    time.Time     // when that was; zero if nothing was read yet
 	violation *violation
 	swept     atomic.Bool // up to the head, since the clock was moved
+	crashed   bool        // an actor acted again in another process
+
+	jumps     atomic.Int64 // of the clock, begun and ended
+	jumpsSeen int64        // at the last look
 }
 
 func newWorld(r *rig) (*world, error) {
@@ -106,6 +110,11 @@ func (w *world) as(actor string, index int, hook sqldb.Hook) (*World, error) {
 	return a, nil
 }
 
+// Crashed says whether a process ended on the way. What its actor did was then
+// done again, behind everything else that was due: more outcomes are right than
+// the actors' order alone would give.
+func (w *World) Crashed() bool { return w.crashed }
+
 // Context is the actor's: what it does with it stops at the boundaries.
 func (w *World) Context() context.Context { return w.ctx }
 
@@ -157,8 +166,10 @@ func (w *World) Jump(d time.Duration) error {
 		return err
 	}
 	w.jumping = true
+	w.jumps.Add(1)
 	err := w.rig.store.shift(w.ctx, w.index, d)
 	w.jumping = false
+	w.jumps.Add(1)
 	if err != nil {
 		return err
 	}
