@@ -13,6 +13,7 @@ import (
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/dedupe"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/internal/sqldb"
 	"github.com/replywake/replywake/resume"
 )
 
@@ -146,6 +147,30 @@ func TestWorkflowsArePaged(t *testing.T) {
 		_, err = r.eng.Timeline(ctx, "w9")
 		require.ErrorIs(t, err, resume.ErrNotFound)
 	})
+}
+
+// A name is an engine's once that is committed.
+func TestANameIsTakenWhenThatIsCommitted(t *testing.T) {
+	t.Parallel()
+	a := newRig(t, "postgres", listens, resume.Config{})
+	b := bareRig(t, "postgres", listens, efatest.Config{Project: "prj_other"})
+	cfg := resume.Config{Schema: a.cfg.Schema, Inboxes: a.cfg.Inboxes, Name: "new"}
+	first, err := resume.NewPostgres(a.pool, a.mail, listens, cfg)
+	require.NoError(t, err)
+	second, err := resume.NewPostgres(a.pool, b.mail, listens, cfg)
+	require.NoError(t, err)
+	cut := errors.New("cut off")
+	_, err = first.Once(sqldb.WithHook(t.Context(), func(point string) error {
+		if point == "before commit" {
+			return cut
+		}
+		return nil
+	}), resume.JobWork)
+	require.ErrorIs(t, err, cut)
+	_, err = second.Once(t.Context(), resume.JobWork)
+	require.NoError(t, err)
+	_, err = first.Once(t.Context(), resume.JobWork)
+	require.ErrorIs(t, err, resume.ErrStream)
 }
 
 // A name belongs to one stream: an engine of another project takes nothing, and

@@ -17,12 +17,17 @@ func (e *Engine) take(ctx context.Context) error {
 	if e.taken.Load() {
 		return nil
 	}
-	return e.db.Tx(ctx, func(tx sqldb.Tx) error {
+	err := e.db.Tx(ctx, func(tx sqldb.Tx) error {
 		if _, err := tx.Exec(ctx, e.st.EngineTake, e.cfg.Name, e.stream); err != nil {
 			return err
 		}
-		return e.compare(ctx, tx)
+		_, err := e.has(ctx, tx)
+		return err
 	})
+	if err == nil { // it is committed
+		e.taken.Store(true)
+	}
+	return err
 }
 
 // compare refuses a name that is another stream's, in the caller's transaction.
@@ -30,16 +35,24 @@ func (e *Engine) compare(ctx context.Context, tx sqldb.Tx) error {
 	if e.taken.Load() {
 		return nil
 	}
+	has, err := e.has(ctx, tx)
+	if has {
+		e.taken.Store(true)
+	}
+	return err
+}
+
+// has says whether the name is the stream's. Nobody may have it yet.
+func (e *Engine) has(ctx context.Context, tx sqldb.Tx) (bool, error) {
 	var stream string
 	err := sqldb.One(ctx, tx, e.st.EngineStream, []any{e.cfg.Name}, &stream)
 	switch {
-	case errors.Is(err, sqldb.ErrNoRows): // nobody has it yet
-		return nil
+	case errors.Is(err, sqldb.ErrNoRows):
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	case stream != e.stream:
-		return fmt.Errorf("%w: the engine name %q belongs to the stream %q, the engine's Mail is %q", ErrStream, e.cfg.Name, stream, e.stream)
+		return false, fmt.Errorf("%w: the engine name %q belongs to the stream %q, the engine's Mail is %q", ErrStream, e.cfg.Name, stream, e.stream)
 	}
-	e.taken.Store(true)
-	return nil
+	return true, nil
 }
