@@ -50,7 +50,8 @@ func (m *mailRow) toPerson(reason string, w *workflowRow) *mailRow {
 }
 
 // admit decides on each loaded input, in one order: own echo, loop cap (bounces
-// too: a step that sends again each time is a loop), delivery notice, policy. Verdicts other than accept are stored with the run.
+// too: a step that sends again each time is a loop), delivery notice, policy.
+// Verdicts other than accept are stored with the run.
 func (e *Engine) admit(ctx context.Context, w *workflowRow, in []*loaded) (accepted []*loaded, verdicts []*mailRow, err error) {
 	if len(in) == 0 {
 		return nil, nil, nil

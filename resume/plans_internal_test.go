@@ -3,6 +3,7 @@ package resume
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,11 +55,7 @@ func TestEveryStatementHasAnIndex(t *testing.T) {
 			}
 			return err
 		}), name)
-		isFew := false
-		for _, f := range few {
-			isFew = isFew || f == name
-		}
-		if !isFew {
+		if !slices.Contains(few, name) {
 			require.Empty(t, found, "%s: %s", name, query)
 		}
 	}
