@@ -122,6 +122,15 @@ func (h *house) answers(status int, method, path, body string) string {
 	return w.Body.String()
 }
 
+// asked starts workflows that wait for the same person.
+func (h *house) asked(ids ...string) {
+	h.t.Helper()
+	for _, id := range ids {
+		h.answers(201, "POST", "/workflows", body(ask(id, "ann@example.com", 1, h.srv)))
+	}
+	h.until("asked", func() bool { return len(h.srv.Sends()) == len(ids) })
+}
+
 func (h *house) queue() (q struct{ Items []itemView }) {
 	require.NoError(h.t, json.Unmarshal([]byte(h.answers(200, "GET", "/unmatched", "")), &q))
 	return q
@@ -317,10 +326,7 @@ func TestPeopleDecide(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, h *house) {
 		h.run()
-		for _, id := range []string{"a", "b"} {
-			h.answers(201, "POST", "/workflows", body(ask(id, "ann@example.com", 1, h.srv)))
-		}
-		h.until("asked", func() bool { return len(h.srv.Sends()) == 2 })
+		h.asked("a", "b")
 		which := h.srv.Inbound(efatest.Mail{From: "ann@example.com", Text: "yes"})
 		spam := h.srv.Inbound(efatest.Mail{From: "spam@example.com", Text: "<script>alert(1)</script>", Subject: "<b>"})
 		h.until("queued", func() bool { return len(h.queue().Items) == 2 })
@@ -383,10 +389,7 @@ func TestPeopleChangeTheirMind(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, h *house) {
 		h.run()
-		for _, id := range []string{"a", "b"} {
-			h.answers(201, "POST", "/workflows", body(ask(id, "ann@example.com", 1, h.srv)))
-		}
-		h.until("asked", func() bool { return len(h.srv.Sends()) == 2 })
+		h.asked("a", "b")
 		which := h.srv.Inbound(efatest.Mail{From: "ann@example.com", Text: "yes"})
 		h.until("queued", func() bool { return len(h.queue().Items) == 1 })
 
@@ -488,10 +491,7 @@ func TestReviewInABrowser(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, h *house) {
 		h.run()
-		for _, id := range []string{"a", `b"/<i>`} {
-			h.answers(201, "POST", "/workflows", body(ask(id, "ann@example.com", 1, h.srv)))
-		}
-		h.until("asked", func() bool { return len(h.srv.Sends()) == 2 })
+		h.asked("a", `b"/<i>`)
 		in := h.srv.Inbound(efatest.Mail{From: "ann@example.com", Subject: "<b>Re</b>", Text: "yes <script>alert(1)</script>"})
 		h.until("queued", func() bool { return len(h.queue().Items) == 1 })
 		of := "/review/" + in.EventID
