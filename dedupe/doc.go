@@ -15,8 +15,9 @@
 // What it promises:
 //
 //   - A handler's effect that lies in the transaction exists exactly once per
-//     event, as long as its ID or a floor knows it (below). The handler itself may be called more than once for an event, with
-//     other neighbours or alone; only the commit counts.
+//     event, as long as its ID or a floor knows it (below). The handler itself
+//     may be called more than once for an event, with other neighbours or alone;
+//     only the commit counts.
 //   - There is no "mark first, work later": a handler that fails leaves an
 //     event unseen, or parked where it is tried again, never lost.
 //   - One event that always fails delays and fails no other. It is parked with

@@ -45,8 +45,9 @@ func (in *Inbox) Parked(ctx context.Context, after string, limit int) ([]ParkedE
 }
 
 // Retry makes a parked or failed event due now, with its attempts and its time
-// counted from the beginning; its content is kept no longer. [Inbox.Run] of any process then tries it; the answer of Retry
-// is not the handler's. [ErrNotParked], [ErrContentGone].
+// counted from the beginning; its content is kept no longer. [Inbox.Run] of any
+// process then tries it; the answer of Retry is not the handler's.
+// [ErrNotParked], [ErrContentGone].
 func (in *Inbox) Retry(ctx context.Context, eventID string) error {
 	n, err := in.exec(ctx, "retry", in.st.Revive, in.name(), eventID)
 	if err != nil || n > 0 {
@@ -72,8 +73,9 @@ func (in *Inbox) whyNot(ctx context.Context, eventID string) error {
 }
 
 // Discard ends an event without the handler: its content and its error are
-// dropped, its ID stays known, and who decided so, and why, is kept for Config.RetainUnswept.
-// The first decision counts; discarding again is no error. [ErrNotParked].
+// dropped, its ID stays known, and who decided so, and why, is kept for
+// Config.RetainUnswept. The first decision counts; discarding again is no error.
+// [ErrNotParked].
 func (in *Inbox) Discard(ctx context.Context, eventID, by, reason string) error {
 	n, err := in.exec(ctx, "discard", in.st.Discard, in.name(), eventID, []byte{}, cut(by), cut(reason))
 	if err != nil {
