@@ -116,6 +116,7 @@ func TestReopenWithASendUnderWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			c.end.Op = efatest.OpSend
 			onBoth(t, func(t *testing.T, open opener) {
 				ctx := t.Context()
 				r := open(listens, resume.Config{})
@@ -124,7 +125,6 @@ func TestReopenWithASendUnderWay(t *testing.T) {
 				r.rest()
 				require.NoError(t, r.eng.Cancel(ctx, "w1", "ann"))
 				require.NoError(t, r.eng.Reopen(ctx, "w1", "ann"))
-				c.end.Op = efatest.OpSend
 				r.srv.Fault(c.end)
 				for range 2 {
 					r.jump(11 * time.Minute)

@@ -178,9 +178,9 @@ func TestSendIsRepeatedUntilItHasAnOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			f.Op, f.Always = efatest.OpSend, true // net/http may repeat it by itself
 			onBoth(t, func(t *testing.T, open opener) {
 				r := open(listens, resume.Config{})
-				f.Op, f.Always = efatest.OpSend, true // net/http may repeat it by itself
 				fault := r.srv.Fault(f)
 				r.start(resume.Start{ID: "w1", Counterparty: supplier, First: question(supplier)})
 				for range 2 {

@@ -21,8 +21,8 @@ func TestReopenAfterMailThatNeverLeft(t *testing.T) {
 		r.rest()
 	}
 	end := func(f efatest.Fault) func(*rig) {
+		f.Op = efatest.OpSend
 		return func(r *rig) {
-			f.Op = efatest.OpSend
 			r.srv.Fault(f)
 			r.jump(time.Hour)
 			r.rest()
