@@ -31,7 +31,7 @@ test: $(TESTDB) ## Everything: gofmt, go vet, every test with the race detector 
 .PHONY: explore
 explore: $(TESTDB) ## The explorers: every crash point, every mutant, every schedule of a preemption (EXPLORE=longest: of two; hours)
 	@internal/testdb/install.sh
-	REPLYWAKE_EXPLORE=$(EXPLORE) $(TESTDB) -- go test -timeout 6h -v $(EXPLORERS:%=$(MODULE)/%)
+	for dir in $(EXPLORERS); do (cd $$dir && REPLYWAKE_EXPLORE=$(EXPLORE) $(CURDIR)/$(TESTDB) -- go test -count=1 -timeout 6h -v); done
 
 .PHONY: test-docker
 test-docker: $(TESTDB) ## The same tests on a Postgres that dockertest starts; needs a Docker engine (PKG)

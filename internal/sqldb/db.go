@@ -162,14 +162,14 @@ func beginQuery(ctx context.Context) string {
 }
 
 func (d *DB) onceSQLite(ctx context.Context, fn func(Tx) error) error {
+	if err := at(ctx, "begin"); err != nil {
+		return err
+	}
 	done, err := d.Turn(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := at(ctx, "begin"); err != nil {
-		return err
-	}
 	tx, err := beginSQLite(ctx, d.lite)
 	if err != nil {
 		return err

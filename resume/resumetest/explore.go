@@ -176,8 +176,23 @@ func explore(tb testing.TB, s Scenario, o Options, kind string) (Report, []*viol
 		x.report.Bound, x.report.Complete = o.Preemptions, o.Preemptions
 		x.schedules()
 		x.wander()
+		x.alike()
 	}
 	return x.report, x.violations
+}
+
+// alike runs again what was run first, on a rig that other runs have used. Were
+// it not the same, nothing that is found would be found again.
+func (x *exploration) alike() {
+	if len(x.violations) > 0 || x.first == nil {
+		return
+	}
+	r := x.rig()
+	log, _, v, err := scheduleRun(r, ending{}, follower(""))
+	if first, now := scheduleOf(x.first), scheduleOf(log); v == nil && err == nil && first != now {
+		err = fmt.Errorf("a run is not the same each time: schedule %s, and then %s", first, now)
+	}
+	x.done(r, v, err)
 }
 
 // exploration is the exploring of one scenario on one kind of store.
@@ -188,7 +203,8 @@ type exploration struct {
 	kind     string
 
 	mu         sync.Mutex
-	rigs       []*rig // not in use
+	rigs       []*rig     // not in use
+	first      []decision // of the first schedule
 	report     Report
 	violations []*violation
 }

@@ -3,9 +3,12 @@ package resumetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -271,4 +274,50 @@ func TestDeadlockIsFound(t *testing.T) {
 	_, violations := explore(t, s, o, "postgres")
 	require.NotEmpty(t, violations)
 	require.Contains(t, violations[0].Broken, "Locks")
+}
+
+// heard is a test that notes what it is told instead of failing.
+type heard struct {
+	testing.TB
+	mu   sync.Mutex
+	errs []string
+}
+
+func (h *heard) Errorf(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errs = append(h.errs, fmt.Sprintf(format, args...))
+}
+
+// An actor that does something else each time is told so: nothing that is found
+// could be found again.
+func TestScenarioThatVariesIsToldSo(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			var lives atomic.Int32
+			s := Scenario{
+				Name: "varies",
+				Step: func(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil },
+				Actors: []Actor{
+					Do("varies", func(w *World) error {
+						for range lives.Add(1) {
+							if err := w.Start(resume.Start{Counterparty: "a@example.com"}); err != nil {
+								return err
+							}
+						}
+						return nil
+					}),
+					Do("other", (*World).Match),
+				},
+			}
+			h := &heard{TB: t}
+			o := Options{Stride: -1, Runs: 3, Random: -1, Postgres: testdb.URL(t)}.withDefaults()
+			_, violations := explore(h, s, o, kind)
+			require.Empty(t, violations)
+			require.Len(t, h.errs, 1)
+			require.Contains(t, h.errs[0], "not the same each time")
+		})
+	}
 }

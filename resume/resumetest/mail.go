@@ -16,14 +16,14 @@ import (
 // at each call. A send has three: before it, after its effect and before its
 // answer (see cutAnswer), and after its answer.
 type boundaryMail struct {
-	rig     *rig
-	reads   atomic.Int64
-	refused atomic.Bool // the credential, once
+	rig    *rig
+	reads  atomic.Int64
+	failed atomic.Bool // once, in whatever way: the engine remembers it
 }
 
 func (m *boundaryMail) seen(err error) error {
-	if client.ClassOf(err) == client.ClassCredential {
-		m.refused.Store(true)
+	if err != nil {
+		m.failed.Store(true)
 	}
 	return err
 }
@@ -38,18 +38,18 @@ func (m *boundaryMail) Seal(inbox string, out client.Outgoing) (client.Sealed, e
 
 func (m *boundaryMail) Send(ctx context.Context, key string, s client.Sealed) (client.Outcome, error) {
 	if err := boundary(ctx, "provider: before the send"); err != nil {
-		return client.Outcome{}, err
+		return client.Outcome{}, m.seen(err)
 	}
 	out, err := m.world().mail.Send(ctx, key, s)
 	if at := boundary(ctx, "provider: after the send's answer"); at != nil {
-		return client.Outcome{}, at
+		return client.Outcome{}, m.seen(at)
 	}
 	return out, m.seen(err)
 }
 
 func (m *boundaryMail) Messages(ctx context.Context, inbox, thread string) iter.Seq2[client.Message, error] {
 	if err := boundary(ctx, "provider: before listing a thread"); err != nil {
-		return func(yield func(client.Message, error) bool) { yield(client.Message{}, err) }
+		return func(yield func(client.Message, error) bool) { yield(client.Message{}, m.seen(err)) }
 	}
 	m.reads.Add(1)
 	return func(yield func(client.Message, error) bool) {
@@ -63,7 +63,7 @@ func (m *boundaryMail) Messages(ctx context.Context, inbox, thread string) iter.
 
 func (m *boundaryMail) Body(ctx context.Context, inbox string, msg client.Message) (client.Body, error) {
 	if err := boundary(ctx, "provider: before reading a body"); err != nil {
-		return client.Body{}, err
+		return client.Body{}, m.seen(err)
 	}
 	body, err := m.world().mail.Body(ctx, inbox, msg)
 	return body, m.seen(err)

@@ -43,7 +43,10 @@ func (r *rig) processOf(i int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What an inbox does once only is no part of any run.
+	// What an engine and an inbox do only once is no part of any run.
+	if err := p.engine.Migrate(context.Background()); err != nil {
+		return nil, err
+	}
 	if _, err := p.inbox.Position(context.Background()); err != nil {
 		return nil, err
 	}
@@ -64,7 +67,7 @@ const mostReads = 50
 // anew for each run would take a fifth of its time.
 func (r *rig) renew() {
 	for i, p := range r.processes {
-		if p != nil && (p.mail.reads.Load() > mostReads || p.mail.refused.Load()) {
+		if p != nil && (p.mail.reads.Load() > mostReads || p.mail.failed.Load()) {
 			r.processes[i] = nil
 		}
 	}

@@ -132,8 +132,12 @@ func (s *stage) at(p *player, point string) error {
 	}
 	switch point {
 	case "begin":
+		err := s.ended()
+		if !s.w.rig.store.overlaps() { // nobody comes between its statements, but before the first
+			err = s.stop(p, point)
+		}
 		p.inTx = true
-		return s.ended()
+		return err
 	case afterCommit:
 		p.inTx = false
 		if err := s.w.afterCommit(p.world); err != nil {

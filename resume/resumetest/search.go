@@ -88,6 +88,9 @@ func (x *exploration) schedules() {
 			log, deadlocks, v, err := scheduleRun(r, ending{}, follower(b.prefix))
 			x.done(r, v, err)
 			x.ran(Report{Schedules: 1, Deadlocks: deadlocks})
+			if b == (branch{}) {
+				x.first = log // nobody else runs yet
+			}
 			f.found(branches(log, b, x.options.Preemptions), x.enough())
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/replywake/replywake/internal/schema"
 	"github.com/replywake/replywake/internal/sqldb"
 	"github.com/replywake/replywake/resume"
 )
@@ -45,15 +46,12 @@ func newPostgres(tb testing.TB, url string) (*pgStore, error) {
 	if s.monitor, err = s.pool("monitor", time.Second); err != nil {
 		return nil, err
 	}
-	script, err := resume.SQL(s.schema)
-	if err != nil {
+	tb.Cleanup(s.drop)
+	if err := schema.Migrate(ctx, sqldb.Postgres(s.monitor, s.schema, false)); err != nil {
 		return nil, err
 	}
-	tb.Cleanup(s.drop)
-	for _, q := range []string{"create schema " + s.schema, script, s.create()} {
-		if _, err := s.monitor.Exec(ctx, q); err != nil {
-			return nil, fmt.Errorf("make a schema: %w", err)
-		}
+	if _, err := s.monitor.Exec(ctx, s.create()); err != nil {
+		return nil, fmt.Errorf("make the explorer's tables: %w", err)
 	}
 	s.zoneless, err = zoneless(ctx, s.monitor, s.schema)
 	return s, err
