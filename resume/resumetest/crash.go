@@ -3,6 +3,8 @@ package resumetest
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -63,16 +65,24 @@ func crashRun(r *rig, n int) (passed int, v *violation, err error) {
 	}
 	defer w.srv.Close()
 	c := &crasher{w: w, at: n}
-	if err := w.setUp(); err != nil {
-		return 0, w.explain(c), w.ignoreViolation(err)
+	if err = w.setUp(); err == nil {
+		err = w.crashActs(c)
 	}
-	for _, actor := range r.scenario.Actors {
+	if err == nil {
+		err = w.finish()
+	}
+	return c.passed, w.explain(c), w.outcome(err)
+}
+
+// crashActs lets the actors act, and then the program do what is due by
+// itself, in the process that ends.
+func (w *world) crashActs(c *crasher) error {
+	for _, actor := range append(slices.Clone(w.rig.scenario.Actors), Actor{"rest", (*World).Settle}) {
 		if err := w.crashAct(actor, c); err != nil {
-			return c.passed, w.explain(c), w.ignoreViolation(err)
+			return err
 		}
 	}
-	err = w.finish()
-	return c.passed, w.explain(c), w.ignoreViolation(err)
+	return nil
 }
 
 func (w *world) crashAct(actor Actor, c *crasher) error {
@@ -82,7 +92,7 @@ func (w *world) crashAct(actor Actor, c *crasher) error {
 			return err
 		}
 		c.actor = a
-		err = actor.Do(a)
+		err = guarded(a, actor.Do)
 		if !c.crashed {
 			return w.acted(actor, err)
 		}
@@ -101,7 +111,7 @@ func (w *world) again(actor Actor) error {
 		return err
 	}
 	// What the first life did may have been done, or undone by what came after.
-	if err := actor.Do(a); err != nil && !errors.Is(err, resume.Err) && w.failed() == nil {
+	if err := guarded(a, actor.Do); err != nil && !errors.Is(err, resume.Err) && w.failed() == nil {
 		return w.acted(actor, err)
 	}
 	return nil
@@ -127,10 +137,10 @@ func begin(r *rig) (*world, error) {
 	return w, r.store.reset(w.context())
 }
 
-// restarted is the process that takes over.
+// restarted is the process that takes over. It is no actor's.
 func (w *world) restarted(actor string) (*World, error) {
 	var a *World
-	a, err := w.as(actor, 1, watching(w, &a))
+	a, err := w.as(actor, len(w.rig.scenario.Actors), watching(w, &a))
 	return a, err
 }
 
@@ -142,7 +152,7 @@ func (w *world) setUp() error {
 	if err != nil {
 		return err
 	}
-	if err := w.rig.scenario.Setup(a); err != nil {
+	if err := guarded(a, w.rig.scenario.Setup); err != nil {
 		return fmt.Errorf("setup: %w", err)
 	}
 	return nil
@@ -171,7 +181,7 @@ func (w *world) finish() error {
 	if err != nil {
 		return err
 	}
-	if err := w.rig.scenario.Check(a); err != nil {
+	if err := guarded(a, w.rig.scenario.Check); err != nil {
 		w.fail("the scenario's own check", "%v", err)
 	}
 	return nil
@@ -189,10 +199,34 @@ func (w *world) explain(c *crasher) *violation {
 	return v
 }
 
-// ignoreViolation: a violation is reported by itself, whatever came of it.
-func (w *world) ignoreViolation(err error) error {
+// outcome is the error of a run. A violation is reported by itself, whatever
+// came of it.
+func (w *world) outcome(err error) error {
 	if w.failed() != nil {
 		return nil
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(err, w.trouble)
+}
+
+// guarded calls a function of the user's, in a goroutine that it may end: with
+// a panic, or a require of a test's.
+func guarded(w *World, fn func(*World) error) (err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		returned := false
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			} else if !returned {
+				err = errors.New("it ended its goroutine, as FailNow does")
+			}
+		}()
+		err = fn(w)
+		returned = true
+	}()
+	<-done
 	return err
 }

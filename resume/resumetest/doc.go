@@ -15,16 +15,15 @@
 // binds, time passes). It runs the real engine, a real dedupe.Inbox and an
 // efatest provider with
 //
-//   - a crash at every boundary: before and after each statement, each commit,
-//     each call of the provider (for a send also between its effect and its
-//     answer) and of the step. Another process then takes over;
+//   - a crash at every boundary: before and after each statement of the engine,
+//     each commit, each call of the provider (for a send also between its effect
+//     and its answer) and of the step. Another process then takes over;
 //   - every order of the actors in which one that could go on is made to wait at
 //     most Options.Preemptions times, and some random ones beyond, in half of
 //     which a process ends on the way too. The report says up to how many times
-//     every order was run. On Postgres
-//     transactions are really held open, and who waits for a lock is asked of
-//     the lock manager; on SQLite, which has one writer, actors take turns
-//     between transactions.
+//     every order was run. On Postgres transactions are really held open, and
+//     who waits for a lock is asked of the lock manager; on SQLite, which has
+//     one writer, actors take turns between transactions.
 //
 // After every commit and at rest it checks what package resume promises
 // ([Invariants]) and at the end your own Scenario.Check. What breaks is printed
@@ -50,5 +49,5 @@
 // It explores the order of statements and calls, not of memory accesses: run
 // your tests with -race for those. It links the SQLite driver
 // modernc.org/sqlite under the name "sqlite". A step that keeps something
-// outside its saved state sees every run's calls one after another.
+// outside its saved state shares it with other runs, which go on at once.
 package resumetest

@@ -1,18 +1,31 @@
 package resumetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/events"
+	"github.com/replywake/replywake/verify"
 )
 
-// Push delivers an event at the push door and returns after its answer.
+// Push delivers an event at the push door and returns after its answer. The
+// cursor may not show it yet.
 func (w *World) Push(eventID string) error {
-	ev, err := w.Event(eventID)
+	all := w.srv.Events()
+	i := slices.IndexFunc(all, func(e efatest.Event) bool { return e.ID == eventID })
+	if i < 0 {
+		return fmt.Errorf("resumetest: the provider has no event %s", eventID)
+	}
+	body, err := json.Marshal(map[string]any{"id": eventID, "type": all[i].Type, "data": all[i].Data})
+	if err != nil {
+		return err
+	}
+	ev, err := efa.Profile(verify.Delivery{ID: eventID}, body)
 	if err != nil {
 		return err
 	}
@@ -53,7 +66,12 @@ func (w *World) ReplyAndPush(workflow, text string) error {
 }
 
 // InboundAndPush is Inbound, with the push of its event.
-func (w *World) InboundAndPush(m efatest.Mail) error { return w.Push(w.Inbound(m).EventID) }
+func (w *World) InboundAndPush(m efatest.Mail) error {
+	if err := boundary(w.ctx, "provider: before a message arrives"); err != nil {
+		return err
+	}
+	return w.Push(w.Inbound(m).EventID)
+}
 
 // Sweep takes one page at the pull door, above the stored cursor. If that is
 // the last one, everything up to now counts as received.
@@ -78,20 +96,24 @@ func (w *World) SweepFrom(at events.Cursor) error {
 	return nil
 }
 
-const lookBack = 2 * time.Minute
+const looksBack = 2 * time.Minute
 
 func (w *World) sweep() (n int, err error) {
 	at, err := w.process.inbox.Position(w.ctx)
 	if err != nil {
 		return 0, err
 	}
-	page, err := w.page(at.Cursor)
+	from, err := w.lookBack(at.Cursor)
+	if err != nil {
+		return 0, err
+	}
+	page, err := w.page(from)
 	if err != nil {
 		return 0, err
 	}
 	if len(page.Events) > 0 {
 		w.feed(page.Events...)
-		if _, err := w.process.inbox.Take(w.ctx, events.Batch{Events: page.Events, Cursor: page.Last()}); err != nil {
+		if _, err := w.process.inbox.Take(w.ctx, events.Batch{Events: page.Events, Cursor: max(at.Cursor, page.Last())}); err != nil {
 			return 0, err
 		}
 		w.acknowledged(page.Events...)
@@ -100,7 +122,22 @@ func (w *World) sweep() (n int, err error) {
 		return len(page.Events), nil
 	}
 	w.swept.Store(true)
-	return len(page.Events), w.process.inbox.Reached(w.ctx, at.Now, max(at.Cursor, page.Last()), lookBack, true)
+	return len(page.Events), w.process.inbox.Reached(w.ctx, at.Now, max(at.Cursor, page.Last()), looksBack, true)
+}
+
+// lookBack is a cursor below what was shown late: a sweeper begins so much
+// lower that it meets it.
+func (w *World) lookBack(from events.Cursor) (events.Cursor, error) {
+	t, _, err := w.present()
+	if err != nil {
+		return 0, err
+	}
+	for _, ev := range t.missing(w.srv.Events()) {
+		if ev.Visible.After(ev.At) && !ev.Visible.After(w.srv.Now()) {
+			from = min(from, events.Cursor(ev.Sequence-1))
+		}
+	}
+	return from, nil
 }
 
 // page reads above a cursor. If that has expired it is a loss, and the page is

@@ -1,6 +1,7 @@
 package resumetest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -38,7 +39,7 @@ type Options struct {
 	// says that it was cut off. Default 400, or 2,000 where it is long or longest.
 	Runs int
 
-	// Seed is for the random schedules; default RESUMETEST_SEED, or by chance.
+	// Seed is for all that is by chance; default RESUMETEST_SEED, or by chance.
 	Seed uint64
 	// Replay runs one violation again: what was printed behind "replay:".
 	// Default RESUMETEST_REPLAY.
@@ -93,30 +94,34 @@ type Report struct {
 	CrashPoints int
 	Boundaries  int // of which each could have been a crash point
 	Schedules   int
-	Crashed     int  // schedules in which a process ended too
-	Deadlocks   int  // that the database had to end
-	Bound       int  // of preemptions
-	Complete    int  // every schedule with so many preemptions was run; -1 is none
-	CutOff      bool // at Options.Runs, below the bound
+	Crashed     int // schedules in which a process ended too
+	Deadlocks   int // that the database had to end
+	Bound       int // of preemptions
+	Complete    int // every schedule with at most so many was run; below Bound the search was cut off
 	Violations  int
 }
 
 func (r Report) String() string {
-	bound := fmt.Sprintf("all of bound %d", r.Complete)
+	how := fmt.Sprintf(" (all of bound %d", r.Complete)
 	switch {
-	case r.CutOff && r.Complete < 0:
-		bound = fmt.Sprintf("cut off in bound %d", r.Complete+1)
-	case r.CutOff:
-		bound += fmt.Sprintf(", cut off in %d", r.Complete+1)
+	case r.Schedules == 0:
+		how = ""
+	case r.Complete < 0:
+		how = " (cut off in bound 0"
+	case r.Complete < r.Bound:
+		how += fmt.Sprintf(", cut off in %d", r.Complete+1)
 	}
 	if r.Crashed > 0 {
-		bound += fmt.Sprintf(", %s with a crash", thousands(r.Crashed))
+		how += fmt.Sprintf(", %s with a crash", thousands(r.Crashed))
+	}
+	if how != "" {
+		how += ")"
 	}
 	points := thousands(r.CrashPoints)
 	if r.CrashPoints < r.Boundaries {
 		points += " of " + thousands(r.Boundaries)
 	}
-	s := fmt.Sprintf("explored: %s crash points, %s schedules (%s), %d violations", points, thousands(r.Schedules), bound, r.Violations)
+	s := fmt.Sprintf("explored: %s crash points, %s schedules%s, %d violations", points, thousands(r.Schedules), how, r.Violations)
 	if r.Deadlocks > 0 {
 		s += fmt.Sprintf(", %d deadlocks", r.Deadlocks)
 	}
@@ -133,9 +138,15 @@ func thousands(n int) string {
 
 // Explore runs a scenario with a crash at every boundary, and in every order of
 // its actors up to a bound, and fails the test where a promise does not hold.
-// See [Invariants] for the promises.
+// See [Invariants] for the promises. The stores are subtests that run in
+// parallel, as [testing.T.Parallel] says: it returns before they begin. Several
+// runs go on at once, so functions of the scenario share no variables; what one
+// needs of another is in the world, such as in [World.Provider]'s record.
 func Explore(t *testing.T, s Scenario, o Options) {
 	t.Helper()
+	if err := s.check(); err != nil {
+		t.Fatalf("resumetest: %v", err)
+	}
 	o = o.withDefaults()
 	for _, kind := range o.stores() {
 		t.Run(s.Name+"/"+kind, func(t *testing.T) {
@@ -166,14 +177,13 @@ func (o Options) stores() []string {
 // explore explores a scenario on one kind of store.
 func explore(tb testing.TB, s Scenario, o Options, kind string) (Report, []*violation) {
 	tb.Helper()
-	x := &exploration{tb: tb, scenario: s, options: o, kind: kind}
+	x := &exploration{tb: tb, scenario: s, options: o, kind: kind, report: Report{Bound: o.Preemptions, Complete: -1}}
 	if o.Replay != "" {
 		x.again(o.Replay)
 		return x.report, x.violations
 	}
 	x.crashes()
 	if o.Preemptions >= 0 && len(s.Actors) > 1 && len(x.violations) == 0 {
-		x.report.Bound, x.report.Complete = o.Preemptions, o.Preemptions
 		x.schedules()
 		x.wander()
 		x.alike()
@@ -184,15 +194,13 @@ func explore(tb testing.TB, s Scenario, o Options, kind string) (Report, []*viol
 // alike runs again what was run first, on a rig that other runs have used. Were
 // it not the same, nothing that is found would be found again.
 func (x *exploration) alike() {
-	if len(x.violations) > 0 || x.first == nil {
+	if len(x.violations) > 0 || len(x.first.log) == 0 {
 		return
 	}
-	r := x.rig()
-	log, _, v, err := scheduleRun(r, ending{}, follower(""))
-	if first, now := scheduleOf(x.first), scheduleOf(log); v == nil && err == nil && first != now {
-		err = fmt.Errorf("a run is not the same each time: schedule %s, and then %s", first, now)
-	}
-	x.done(r, v, err)
+	x.run(func(r *rig) (*violation, error) {
+		p, v, err := scheduleRun(r, ending{}, follower(""))
+		return v, cmp.Or(err, followed(scheduleOf(x.first.log), p, v))
+	})
 }
 
 // exploration is the exploring of one scenario on one kind of store.
@@ -203,26 +211,43 @@ type exploration struct {
 	kind     string
 
 	mu         sync.Mutex
-	rigs       []*rig     // not in use
-	first      []decision // of the first schedule
+	rigs       []*rig // not in use
+	first      played // the first schedule
 	report     Report
 	violations []*violation
 }
 
-// rig gives a rig to one run at a time.
-func (x *exploration) rig() *rig {
+// run gives a rig to one run at a time, and notes what came of it.
+func (x *exploration) run(fn func(r *rig) (*violation, error)) {
+	r, err := x.rig()
+	var v *violation
+	if err == nil {
+		v, err = fn(r)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if r != nil {
+		x.rigs = append(x.rigs, r)
+	}
+	if err != nil {
+		x.tb.Errorf("resumetest: %s on %s: %v", x.scenario.Name, x.kind, err)
+	}
+	if v != nil {
+		v.Scenario, v.Store = x.scenario.Name, x.kind
+		x.violations = append(x.violations, v)
+		x.report.Violations++
+	}
+}
+
+func (x *exploration) rig() (*rig, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if n := len(x.rigs); n > 0 {
 		r := x.rigs[n-1]
 		x.rigs = x.rigs[:n-1]
-		return r
+		return r, nil
 	}
-	r, err := x.newRig()
-	if err != nil {
-		x.tb.Fatalf("resumetest: %v", err)
-	}
-	return r
+	return x.newRig()
 }
 
 func (x *exploration) newRig() (*rig, error) {
@@ -254,20 +279,6 @@ func (x *exploration) newRig() (*rig, error) {
 	return r, err
 }
 
-func (x *exploration) done(r *rig, v *violation, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.rigs = append(x.rigs, r)
-	if err != nil {
-		x.tb.Errorf("resumetest: %s on %s: %v", x.scenario.Name, x.kind, err)
-	}
-	if v != nil {
-		v.Scenario, v.Store = x.scenario.Name, x.kind
-		x.violations = append(x.violations, v)
-		x.report.Violations++
-	}
-}
-
 // enough says whether there is no use in exploring on.
 func (x *exploration) enough() bool {
 	x.mu.Lock()
@@ -288,26 +299,30 @@ func parallel(n int, fn func()) {
 // crashes runs the scenario once to count its boundaries, and then with a crash
 // at each.
 func (x *exploration) crashes() {
-	r := x.rig()
-	boundaries, v, err := crashRun(r, 0)
-	x.done(r, v, err)
-	x.report.Boundaries = boundaries
-	if v != nil || err != nil || x.options.Stride < 0 {
+	x.run(func(r *rig) (v *violation, err error) {
+		x.report.Boundaries, v, err = crashRun(r, 0)
+		return v, err
+	})
+	if x.enough() || len(x.violations) > 0 || x.options.Stride < 0 {
 		return
 	}
 	var next atomic.Int64
 	stride := x.options.Stride
 	from := 1 + int(x.options.Seed%uint64(stride)) //nolint:gosec // not negative
-	parallel(boundaries/stride, func() {
+	parallel(x.report.Boundaries/stride, func() {
 		for !x.enough() {
 			n := int(next.Add(1)-1)*stride + from
-			if n > boundaries {
+			if n > x.report.Boundaries {
 				return
 			}
-			r := x.rig()
-			_, v, err := crashRun(r, n)
-			x.done(r, v, err)
-			x.ran(Report{CrashPoints: 1})
+			var passed int
+			x.run(func(r *rig) (v *violation, err error) {
+				passed, v, err = crashRun(r, n)
+				return v, err
+			})
+			if passed >= n {
+				x.ran(Report{CrashPoints: 1})
+			}
 		}
 	})
 }
@@ -323,25 +338,33 @@ func (x *exploration) ran(r Report) {
 
 // again replays one run.
 func (x *exploration) again(text string) {
-	name, rest, _ := strings.Cut(text, "/")
-	parts := strings.Split(rest, "/")
-	if name != x.scenario.Name || len(parts) != 3 || parts[0] != x.kind {
-		x.tb.Logf("resumetest: %s is another scenario's or store's", text)
-		return
+	parts := strings.Split(text, "/")
+	at := len(parts) - 3 // a name may have slashes
+	if at < 1 {
+		x.tb.Fatalf("resumetest: to replay %q: want scenario/store/mode/run, as it was printed", text)
 	}
-	r := x.rig()
-	var v *violation
-	var err error
-	switch parts[1] {
-	case "crash":
-		n, _ := strconv.Atoi(parts[2])
-		_, v, err = crashRun(r, n)
-	case "schedule":
-		var s schedule
-		var c ending
-		if s, c, err = parseRun(parts[2]); err == nil {
-			_, _, v, err = scheduleRun(r, c, follower(s))
+	if name := strings.Join(parts[:at], "/"); name != x.scenario.Name || parts[at] != x.kind {
+		x.tb.Skipf("resumetest: %s is another scenario's or store's", text)
+	}
+	mode, what := parts[at+1], parts[at+2]
+	x.run(func(r *rig) (v *violation, err error) {
+		switch mode {
+		case "crash":
+			var n int
+			if n, err = strconv.Atoi(what); err == nil {
+				_, v, err = crashRun(r, n)
+			}
+		case "schedule":
+			var s schedule
+			var c ending
+			var p played
+			if s, c, err = parseRun(what); err == nil {
+				p, v, err = scheduleRun(r, c, follower(s))
+				err = cmp.Or(err, followed(s, p, v))
+			}
+		default:
+			err = fmt.Errorf("to replay %q: want crash or schedule, not %q", text, mode)
 		}
-	}
-	x.done(r, v, err)
+		return v, err
+	})
 }

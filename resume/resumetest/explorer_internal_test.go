@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/replywake/replywake/client"
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/internal/sqldb"
@@ -85,8 +87,9 @@ func TestReport(t *testing.T) {
 	require.Equal(t, "explored: 412 crash points, 3,180 schedules (all of bound 2), 0 violations",
 		Report{CrashPoints: 412, Boundaries: 412, Schedules: 3180, Bound: 2, Complete: 2}.String())
 	require.Equal(t, "explored: 2 of 1,000 crash points, 1,234,567 schedules (all of bound 1, cut off in 2, 9 with a crash), 1 violations, 3 deadlocks",
-		Report{CrashPoints: 2, Boundaries: 1000, Schedules: 1234567, Crashed: 9, Bound: 2, Complete: 1, CutOff: true, Deadlocks: 3, Violations: 1}.String())
-	require.Equal(t, "explored: 0 crash points, 3 schedules (cut off in bound 0), 0 violations", Report{Schedules: 3, Bound: 1, Complete: -1, CutOff: true}.String())
+		Report{CrashPoints: 2, Boundaries: 1000, Schedules: 1234567, Crashed: 9, Bound: 2, Complete: 1, Deadlocks: 3, Violations: 1}.String())
+	require.Equal(t, "explored: 0 crash points, 3 schedules (cut off in bound 0), 0 violations", Report{Schedules: 3, Bound: 1, Complete: -1}.String())
+	require.Equal(t, "explored: 7 crash points, 0 schedules, 0 violations", Report{CrashPoints: 7, Boundaries: 7, Bound: 1, Complete: -1}.String())
 }
 
 // A search that is cut off says what it has completed.
@@ -170,7 +173,7 @@ func TestViolationReplays(t *testing.T) {
 			o.Replay = violations[0].Replay
 			_, violations = explore(t, outOfOrder(), o, kind)
 			require.NotEmpty(t, violations, o.Replay)
-			o.Replay = "second-comes-first/" + kind + "/schedule/a9b9"
+			o.Replay = "second-comes-first/" + kind + "/schedule/a"
 			r, _ := explore(t, outOfOrder(), o, kind)
 			require.Zero(t, r.Violations)
 		})
@@ -231,8 +234,9 @@ func TestRunsBeginAlike(t *testing.T) {
 	}}
 	for _, actor := range []Actor{read, Do("refused", refused.Do, (*World).Match)} {
 		x := &exploration{tb: t, scenario: Scenario{Name: actor.Name, Step: wait, Actors: []Actor{actor}}, options: Options{}.withDefaults(), kind: "sqlite"}
-		r := x.rig()
-		_, err := begin(r)
+		r, err := x.rig()
+		require.NoError(t, err)
+		_, err = begin(r)
 		require.NoError(t, err)
 		p, err := r.processOf(0)
 		require.NoError(t, err)
@@ -283,6 +287,11 @@ type heard struct {
 	errs []string
 }
 
+func (h *heard) Fatalf(format string, args ...any) {
+	h.Errorf(format, args...)
+	runtime.Goexit()
+}
+
 func (h *heard) Errorf(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -320,4 +329,147 @@ func TestScenarioThatVariesIsToldSo(t *testing.T) {
 			require.Contains(t, h.errs[0], "not the same each time")
 		})
 	}
+}
+
+// A require that fails, or a panic, in any function of the scenario is told with
+// the word that replays it, and nothing hangs.
+func TestWhatEndsAGoroutineIsTold(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(){"panic": func() { panic("on purpose") }, "FailNow": runtime.Goexit}
+	for name, end := range ends {
+		once := func() func(*World) error { // not in the run that counts
+			var runs atomic.Int32
+			return func(*World) error {
+				if runs.Add(1) > 1 {
+					end()
+				}
+				return nil
+			}
+		}
+		none := func(*World) error { return nil }
+		for where, s := range map[string]Scenario{
+			"setup": {Setup: once(), Actors: []Actor{{"a", none}, {"b", none}}},
+			"actor": {Actors: []Actor{{"a", once()}, {"b", none}}},
+			"check": {Check: once(), Actors: []Actor{{"a", none}, {"b", none}}},
+		} {
+			t.Run(where+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s.Name, s.Step = where, func(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil }
+				h := &heard{TB: t}
+				_, violations := explore(h, s, Options{Stride: -1, Random: -1}.withDefaults(), "sqlite")
+				said := strings.Join(h.errs, "\n")
+				for _, v := range violations {
+					said += v.Error()
+				}
+				require.Contains(t, said, map[string]string{"panic": "on purpose", "FailNow": "FailNow"}[name])
+				if where != "setup" {
+					require.Contains(t, said, "RESUMETEST_REPLAY='"+where+"/sqlite/schedule/")
+				}
+			})
+		}
+	}
+}
+
+// What the cursor shows late, pushed before or not, has arrived at rest.
+func TestLateEventsArrive(t *testing.T) {
+	t.Parallel()
+	for _, pushed := range []bool{false, true} {
+		for _, kind := range []string{"sqlite", "postgres"} {
+			s := Scenario{
+				Name: "late",
+				Step: func(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil },
+				Setup: func(w *World) error {
+					late := w.Inbound(efatest.Mail{From: "a@example.com", Text: "late", Late: time.Hour})
+					w.Inbound(efatest.Mail{From: "b@example.com", Text: "at once"})
+					if pushed {
+						return errors.Join(w.Push(late.EventID), w.Sweep())
+					}
+					return w.Sweep()
+				},
+				Actors: []Actor{Do("matcher", (*World).Match)},
+				Check: func(w *World) error {
+					page, err := w.mail.Source().Page(w.Context(), 0)
+					if err == nil && len(page.Events) != 2 && !pushed {
+						err = fmt.Errorf("%d events are shown", len(page.Events))
+					}
+					return err
+				},
+			}
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
+				r, violations := explore(t, s, Options{Postgres: testdb.URL(t)}.withDefaults(), kind)
+				require.Empty(t, violations)
+				require.Equal(t, r.Boundaries, r.CrashPoints)
+			})
+		}
+	}
+}
+
+func TestScenarioIsChecked(t *testing.T) {
+	t.Parallel()
+	step := func(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil }
+	none := func(*World) error { return nil }
+	for name, s := range map[string]Scenario{
+		"no step":    {Actors: []Actor{{"a", none}}},
+		"twice":      {Step: step, Actors: []Actor{{"a", none}, {"a", none}}},
+		"reserved":   {Step: step, Actors: []Actor{{"setup", none}}},
+		"nothing":    {Step: step, Actors: []Actor{{"a", nil}}},
+		"27 of them": {Step: step, Actors: make([]Actor, 27)},
+	} {
+		require.Error(t, s.check(), name)
+	}
+	require.NoError(t, (&Scenario{Step: step, Actors: []Actor{{"a", none}, {"b", none}}}).check())
+}
+
+// A word that replays nothing is no success.
+func TestReplayOfNothingIsToldSo(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"crash", "second/comes/first/sqlite/crash/x", "second/comes/first/sqlite/sched/a", "second/comes/first/sqlite/schedule/A"} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			s := outOfOrder()
+			s.Name = "second/comes/first"
+			h := &heard{TB: t}
+			done := make(chan struct{})
+			go func() { // Fatalf ends it
+				defer close(done)
+				explore(h, s, Options{Replay: word}.withDefaults(), "sqlite")
+			}()
+			<-done
+			require.Len(t, h.errs, 1)
+		})
+	}
+}
+
+// An ID of a signal may have colons.
+func TestSignalWithColons(t *testing.T) {
+	t.Parallel()
+	s := Scenario{
+		Name: "colons",
+		Step: func(context.Context, *resume.Run) (resume.Next, error) { return resume.Wait(0), nil },
+		Actors: []Actor{Do("signal",
+			func(w *World) error { return w.Start(resume.Start{ID: "w1", Counterparty: "a@example.com"}) },
+			func(w *World) error { return w.Signal("w1", "payment:42", nil) },
+		)},
+	}
+	_, violations := explore(t, s, Options{}.withDefaults(), "sqlite")
+	require.Empty(t, violations)
+}
+
+// A worker that does more after its run, in the same process, is no stale one.
+func TestActorsGoOnAfterTheirRun(t *testing.T) {
+	t.Parallel()
+	s := Scenario{
+		Name: "goes-on",
+		Step: func(context.Context, *resume.Run) (resume.Next, error) {
+			return resume.Send(client.Outgoing{To: []string{"a@example.com"}, Text: "?"}), nil
+		},
+		Setup: func(w *World) error { return w.Start(resume.Start{ID: "w1", Counterparty: "a@example.com"}) },
+		Actors: []Actor{Do("everything",
+			func(w *World) error { _, err := w.Engine().Once(w.Context(), resume.JobWork); return err },
+			func(w *World) error { _, err := w.Engine().Once(w.Context(), resume.JobSend); return err },
+		)},
+	}
+	_, violations := explore(t, s, Options{}.withDefaults(), "sqlite")
+	require.Empty(t, violations)
 }

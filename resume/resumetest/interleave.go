@@ -11,14 +11,12 @@ import (
 // n-th boundary. The zero value ends none.
 type ending struct{ actor, at int }
 
-// farBoundary is as far as an ending by chance lies from an actor's start.
-const farBoundary = 40
-
-// endingBy is an ending, or none as often.
-func endingBy(rng *rand.Rand, actors int) ending {
-	c := ending{rng.IntN(actors), 1 + rng.IntN(farBoundary)}
-	if rng.IntN(2) == 0 {
-		return ending{}
+// endingBy is an ending at one of the boundaries that the actors passed in a run
+// without one, or none as often.
+func endingBy(rng *rand.Rand, passed []int) ending {
+	c := ending{actor: rng.IntN(len(passed))}
+	if n := passed[c.actor]; n > 0 && rng.IntN(2) > 0 {
+		c.at = 1 + rng.IntN(n)
 	}
 	return c
 }
@@ -44,21 +42,29 @@ func parseRun(text string) (s schedule, c ending, err error) {
 	return s, c, nil
 }
 
+// played is what came of a run of a schedule.
+type played struct {
+	log       []decision
+	passed    []int // boundaries, by actor
+	crashed   bool
+	deadlocks int
+}
+
 // scheduleRun lets the actors act at the same time, in the order that pick
 // chooses. Where one of their processes ends, another takes over once the
 // others are done.
-func scheduleRun(r *rig, c ending, pick func(enabled []int, last int) int) (log []decision, deadlocks int, v *violation, err error) {
+func scheduleRun(r *rig, c ending, pick func(enabled []int, last int) int) (p played, v *violation, err error) {
 	w, err := begin(r)
 	if err != nil {
-		return nil, 0, nil, err
+		return p, nil, err
 	}
 	defer w.srv.Close()
 	if err := w.setUp(); err != nil {
-		return nil, 0, w.explain(&crasher{}), w.ignoreViolation(err)
+		return p, w.explain(&crasher{}), w.outcome(err)
 	}
 	s, err := newStage(w, c, pick)
 	if err != nil {
-		return nil, 0, nil, err
+		return p, nil, err
 	}
 	if err = s.play(); err == nil {
 		err = s.takeOver()
@@ -70,7 +76,12 @@ func scheduleRun(r *rig, c ending, pick func(enabled []int, last int) int) (log 
 		v.Replay = w.replay("schedule", scheduleOf(s.log).String()+c.String())
 		v.Trace = append(s.trace, w.story()...)
 	}
-	return s.log, s.deadlocks, v, w.ignoreViolation(err)
+	p = played{log: s.log, deadlocks: s.deadlocks}
+	for _, actor := range s.players {
+		p.passed = append(p.passed, actor.passed)
+		p.crashed = p.crashed || actor.crashed
+	}
+	return p, v, w.outcome(err)
 }
 
 // takeOver lets another process do what the one that ended has left.

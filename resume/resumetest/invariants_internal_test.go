@@ -276,7 +276,7 @@ var bad = map[string]map[string]func(f *facts){
 	"L6": {
 		"for ever": func(f *facts) { f.w1().Status, f.w1().Due, f.w1().Attempts = "runnable", clock+day, 10 },
 		"first in line": func(f *facts) {
-			f.before.workflows[0].Status = "running"
+			f.before.workflows[0].Status, f.before.workflows[0].Updated = "running", clock-1
 			f.w1().Status, f.w1().Due, f.w1().Attempts = "runnable", clock, 1
 		},
 	},

@@ -133,6 +133,10 @@ func pollsFindIt(f *facts) error {
 	return nil
 }
 
+// shortestBackoff is less than any wait after a failure. Where a transaction
+// stands still for longer, its wait may be over when it commits.
+const shortestBackoff = 400 * time.Millisecond
+
 // failuresAreBounded: that attempts end at all is also what Settle's own bound
 // says, and that a send or a mail delays no other are scenarios of their own
 // (B24, B25).
@@ -145,7 +149,8 @@ func failuresAreBounded(f *facts) error {
 		}
 		was := f.before.workflow(w.ID)
 		failed := was != nil && was.Run == w.Run && w.Attempts > was.Attempts && was.status() == resume.StatusRunning
-		if failed && !f.loose && w.status() == resume.StatusRunnable && w.Due <= f.now.clock {
+		quick := was != nil && f.now.clock-was.Updated < micros(shortestBackoff.Microseconds())
+		if failed && quick && !f.loose && w.status() == resume.StatusRunnable && w.Due <= f.now.clock {
 			return fmt.Errorf("workflow %s failed and is first in line again", w.ID)
 		}
 	}

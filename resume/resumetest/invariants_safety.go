@@ -447,7 +447,7 @@ func (f *facts) signalsTogether() error {
 	}
 	for _, l := range f.now.mail {
 		if l.Kind == "signal" {
-			placed[l.EventID[strings.LastIndexByte(l.EventID, ':')+1:]] = true
+			placed[strings.TrimPrefix(l.EventID, "signal:"+l.Run+":")] = true
 		}
 	}
 	if !reflect.DeepEqual(written, placed) {

@@ -39,7 +39,7 @@ func (w *World) act() (did bool, err error) {
 		return false, err
 	}
 	d := t.due(clock)
-	switch next := min(d.send, d.mail, d.work, d.parked); {
+	switch next := min(d.send, d.mail, d.work, d.parked, w.shown(t, clock)); {
 	case next == never:
 		return false, nil
 	case next > clock:
@@ -66,6 +66,20 @@ func (w *World) sweepAll() (did bool, err error) {
 	}
 	n, err := w.sweep()
 	return n > 0, err
+}
+
+// shown is when the cursor shows the next event that it holds back.
+func (w *World) shown(t *tables, clock micros) micros {
+	w.mu.Lock()
+	moved := w.moved
+	w.mu.Unlock()
+	next := never
+	for _, ev := range t.missing(w.srv.Events()) {
+		if at := micros(ev.Visible.Add(-moved).UnixMicro()); at > clock {
+			next = min(next, at)
+		}
+	}
+	return next
 }
 
 // missing are the events of the provider's record that have not arrived.

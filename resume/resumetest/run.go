@@ -2,6 +2,7 @@ package resumetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -18,12 +19,19 @@ type Call struct {
 
 	// Inputs are what arrived: replies ([Reply]), signals and bounces together,
 	// or one rejection or send error. With any of them the workflow has sent one
-	// mail before. Of a reply From, Subject, At and the body count; IDs are made
-	// up where they are empty.
+	// mail before, the question. Of a reply the Body and the Message's From,
+	// Subject and At count; IDs are made up where they are empty. The question
+	// left an hour before the earliest At; a reply without one came a minute
+	// after the one before it.
 	Inputs []resume.Input
 
-	TimedOut bool // the wait's deadline passed; Inputs must be empty
+	// Timeouts are the deadlines that passed since the question left, an hour
+	// each. Without Inputs the step is called for the last of them.
+	Timeouts int64
 }
+
+func (c Call) asked() bool    { return len(c.Inputs) > 0 || c.Timeouts > 0 }
+func (c Call) timedOut() bool { return len(c.Inputs) == 0 && c.Timeouts > 0 }
 
 // Reply is a reply with a text, from the counterparty.
 func Reply(text string) resume.Input {
@@ -42,7 +50,11 @@ type Decision struct {
 
 // Run calls a step once and returns what it decided. It uses a real engine on
 // a database of its own, so what it says of the result is what an engine would
-// do with it: mail that cannot be sent is an Err.
+// do with it: mail that cannot be sent is an Err. It fails the test if the
+// engine would not give the step all Inputs; no Policy judges them.
+//
+// The database is SQLite, without tables of yours: a step can join writes with
+// [resume.Run.InSQL], while [resume.Run.InPostgres] makes an Err.
 func Run(tb testing.TB, step resume.Step, c Call) Decision {
 	tb.Helper()
 	if c.Counterparty == "" {
@@ -65,6 +77,7 @@ type oneCall struct {
 	err    error
 
 	called bool
+	got    []resume.Input
 	failed error // what the step returned
 }
 
@@ -80,7 +93,10 @@ func newOneCall(tb testing.TB, step resume.Step, c Call) *oneCall {
 }
 
 func (o *oneCall) watched(ctx context.Context, run *resume.Run) (resume.Next, error) {
-	o.called, o.mail.sealed = true, nil
+	o.called, o.got, o.mail.sealed = true, run.Inputs, nil
+	if o.mail.missing(o.got) != nil {
+		return resume.Done(), nil
+	}
 	next, err := o.step(ctx, run)
 	o.failed = err
 	return next, err
@@ -91,42 +107,53 @@ func (o *oneCall) run() (Decision, error) {
 	if o.err != nil {
 		return Decision{}, o.err
 	}
-	if o.given.TimedOut && len(o.given.Inputs) > 0 {
-		return Decision{}, fmt.Errorf("a call has inputs or has timed out")
-	}
 	s := resume.Start{ID: "w", Kind: o.given.Kind, Inbox: scriptInbox, Counterparty: o.given.Counterparty, State: o.given.State}
-	switch {
-	case len(o.given.Inputs) > 0:
+	if o.given.asked() {
 		s.First = resume.Send(client.Outgoing{To: []string{o.given.Counterparty}, Subject: "question", Text: "?"})
-	case o.given.TimedOut:
-		s.First = resume.Wait(time.Hour)
+	}
+	if o.given.timedOut() {
+		s.First = s.First.Wait(time.Hour)
 	}
 	if _, err := o.engine.Start(ctx, nil, s); err != nil {
 		return Decision{}, err
 	}
-	if err := o.arrive(ctx); err != nil {
-		return Decision{}, err
+	if o.given.asked() {
+		if err := o.ask(ctx); err != nil {
+			return Decision{}, err
+		}
+		if err := o.arrive(ctx); err != nil {
+			return Decision{}, err
+		}
 	}
 	if _, err := o.engine.Once(ctx, resume.JobWork); err != nil {
 		return Decision{}, err
 	}
+	if err := o.mail.missing(o.got); err != nil {
+		return Decision{}, err
+	}
 	if !o.called {
-		return Decision{}, fmt.Errorf("the engine did not call the step: its Policy or its rules took every input away")
+		return Decision{}, errors.New("the engine did not call the step")
 	}
 	return o.decision(ctx)
 }
 
-// arrive brings the inputs, or the deadline.
-func (o *oneCall) arrive(ctx context.Context) error {
-	if o.given.TimedOut {
-		return o.store.shift(ctx, 0, 2*time.Hour)
-	}
-	if len(o.given.Inputs) == 0 {
-		return nil
-	}
+// ask sends the question, and lets the time since then pass.
+func (o *oneCall) ask(ctx context.Context) error {
 	if _, err := o.engine.Once(ctx, resume.JobSend); err != nil {
 		return err
 	}
+	before := o.given.Timeouts
+	if o.given.timedOut() {
+		before-- // the engine counts this one
+	}
+	if _, err := o.store.db.ExecContext(ctx, "update replywake_workflows set timeouts = ?1", before); err != nil {
+		return err
+	}
+	return o.store.shift(ctx, 0, time.Since(o.mail.asked))
+}
+
+// arrive brings the inputs.
+func (o *oneCall) arrive(ctx context.Context) error {
 	for _, in := range o.given.Inputs {
 		if in.Kind == resume.InputSignal {
 			if err := o.engine.Signal(ctx, nil, "w", in.Signal, in.Data); err != nil {

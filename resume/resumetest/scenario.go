@@ -1,6 +1,9 @@
 package resumetest
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/replywake/replywake/client/efa/efatest"
 	"github.com/replywake/replywake/resume"
 )
@@ -10,17 +13,20 @@ type Scenario struct {
 	Name string
 	Step resume.Step // the step function under test
 
-	// Config is the engine's. Inboxes is filled in from Provider.
+	// Config is the engine's. Inboxes, Name and Schema are filled in.
 	Config resume.Config
-	// Provider is the provider's. It runs in memory, and its time is moved by
-	// [World.Jump] and [World.Settle] alone.
+	// Provider is the provider's. It runs in memory, its secrets and IDs are the
+	// same in every run, and its time is moved by [World.Jump] and [World.Settle]
+	// alone.
 	Provider efatest.Config
 
 	// Setup brings the world to where the actors begin. It is not explored.
 	Setup func(w *World) error
 
 	// Actors are what happens: at the same time where interleavings are
-	// explored, one after another where crashes are.
+	// explored, one after another where crashes are. Their names differ. What is
+	// due when they are done is then done as by [World.Settle], with a crash at
+	// each of its boundaries too.
 	Actors []Actor
 
 	// Check is a promise of your own, checked once all is done and nothing is
@@ -29,8 +35,9 @@ type Scenario struct {
 }
 
 // Actor is somebody who acts: a worker, a sender, a door, a person, the clock.
-// Do must not act on anything but its World, and gives the same answer when it
-// is run again. Its error fails the scenario.
+// Do acts on its World alone, in the goroutine it is called in and with
+// [World.Context], waits for no other actor, and does the same when it is run
+// again. Its error fails the scenario, as do a panic and a failed require.
 type Actor struct {
 	Name string
 	Do   func(w *World) error
@@ -46,4 +53,22 @@ func Do(name string, acts ...func(*World) error) Actor {
 		}
 		return nil
 	}}
+}
+
+// check is an error where the scenario cannot be explored.
+func (s *Scenario) check() error {
+	if s.Step == nil {
+		return errors.New("a Scenario needs a Step")
+	}
+	if len(s.Actors) > len(letters) {
+		return fmt.Errorf("%d actors: want at most %d", len(s.Actors), len(letters))
+	}
+	names := map[string]bool{"setup": true, "check": true}
+	for _, a := range s.Actors {
+		if a.Do == nil || names[a.Name] {
+			return fmt.Errorf("actor %q: want something to do, and a name of its own that is not setup or check", a.Name)
+		}
+		names[a.Name] = true
+	}
+	return nil
 }

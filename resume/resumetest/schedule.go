@@ -103,9 +103,6 @@ var errAborted = errors.New("resumetest: the run has ended")
 
 func newStage(w *world, c ending, pick func([]int, int) int) (*stage, error) {
 	s := &stage{w: w, pick: pick, aborted: make(chan struct{})}
-	if n := len(w.rig.scenario.Actors); n > len(letters) {
-		return nil, fmt.Errorf("%d actors: want at most %d", n, len(letters))
-	}
 	for i, actor := range w.rig.scenario.Actors {
 		p := &player{actor: actor, events: make(chan string), goOn: make(chan struct{})}
 		a, err := w.as(actor.Name, i, func(point string) error { return s.at(p, point) })
@@ -195,13 +192,16 @@ func (s *stage) play() error {
 		go func() {
 			defer close(p.events)
 			if p.err = s.stop(p, "start"); p.err == nil {
-				p.err = p.actor.Do(p.world)
+				p.err = guarded(p.world, p.actor.Do)
 			}
 		}()
 		<-p.events
 	}
 	err := s.direct()
 	close(s.aborted)
+	if errors.Is(err, errStuck) {
+		return err // it does not end
+	}
 	for _, p := range s.players {
 		for range p.events { //nolint:revive // until it has ended
 		}
@@ -281,10 +281,16 @@ func (s *stage) letGo(i int) error {
 // poll is how often the database is asked whether a player waits for a lock.
 const poll = time.Millisecond
 
+// longestAct is the longest between two boundaries.
+const longestAct = time.Minute
+
+var errStuck = errors.New("stuck")
+
 // follow waits until a player stops. That it waits for a lock is the database's
 // word, not a guess by the time it takes.
 func (s *stage) follow(i int) error {
 	p := s.players[i]
+	limit := time.Now().Add(longestAct)
 	for {
 		select {
 		case point, ok := <-p.events:
@@ -308,6 +314,9 @@ func (s *stage) follow(i int) error {
 				return nil
 			}
 			p.state = running
+			if time.Now().After(limit) {
+				return fmt.Errorf("%w: actor %s has passed no boundary for %v, after %s; an actor must not wait for another", errStuck, p.actor.Name, longestAct, short(p.at))
+			}
 		} else {
 			return nil
 		}
@@ -396,7 +405,7 @@ func (s *stage) waiting() string {
 // no program would.
 func (s *stage) jumping() bool {
 	for _, p := range s.players {
-		if p.state == blockedOn && p.world.jumping {
+		if p.state == blockedOn && p.world.jumping.Load() {
 			return true
 		}
 	}

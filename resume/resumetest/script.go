@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/replywake/replywake/client"
@@ -24,15 +26,17 @@ const (
 // came.
 type script struct {
 	given    Call
+	asked    time.Time // when the question left
 	messages []client.Message
 	bodies   map[string]client.Body
 	sealed   *client.Outgoing // the last
 }
 
 func newScript(c Call) *script {
-	began := time.Now().Add(-time.Hour)
-	s := &script{given: c, bodies: map[string]client.Body{}}
-	s.messages = []client.Message{{ID: scriptQuestion, Inbox: scriptInbox, Thread: scriptThread, Outbound: true, At: began}}
+	last := earliest(c.Inputs).Add(-time.Hour)
+	c.Inputs = slices.Clone(c.Inputs)
+	s := &script{given: c, asked: last.Add(-time.Duration(c.Timeouts) * time.Hour), bodies: map[string]client.Body{}}
+	s.messages = []client.Message{{ID: scriptQuestion, Inbox: scriptInbox, Thread: scriptThread, Outbound: true, At: s.asked}}
 	for i, in := range c.Inputs {
 		if in.Kind != resume.InputReply {
 			continue
@@ -44,13 +48,26 @@ func newScript(c Call) *script {
 			m.From = client.NewUntrusted(c.Counterparty)
 		}
 		if m.At.IsZero() {
-			m.At = began.Add(time.Duration(i+1) * time.Minute)
+			m.At = last.Add(time.Minute)
 		}
+		last = m.At
+		c.Inputs[i].Message = m
 		in.Body.Available = true
 		s.messages = append(s.messages, m)
 		s.bodies[m.ID] = in.Body
 	}
 	return s
+}
+
+// earliest is when the first reply was written, now if none says when.
+func earliest(inputs []resume.Input) time.Time {
+	first := time.Now()
+	for _, in := range inputs {
+		if at := in.Message.At; in.Kind == resume.InputReply && !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 func (s *script) has(kind resume.InputKind) bool {
@@ -80,6 +97,54 @@ func (s *script) events() (out []events.Event) {
 		}
 	}
 	return out
+}
+
+// missing is an error that names the inputs that the step did not get.
+func (s *script) missing(got []resume.Input) error {
+	if len(got) == len(s.given.Inputs) {
+		return nil
+	}
+	got = slices.Clone(got)
+	var names []string
+	for i, in := range s.given.Inputs {
+		at := slices.IndexFunc(got, func(g resume.Input) bool { return same(in, g) })
+		if at < 0 {
+			names = append(names, fmt.Sprintf("%s (Inputs[%d]): %s", in.Kind, i, s.whyMissing(in)))
+			continue
+		}
+		got = slices.Delete(got, at, at+1)
+	}
+	return fmt.Errorf("the engine would not give the step all Inputs: %s", strings.Join(names, "; "))
+}
+
+func same(given, got resume.Input) bool {
+	switch given.Kind {
+	case resume.InputReply: // a suspected bounce now, if a daemon sent it
+		return got.Message.ID == given.Message.ID
+	case resume.InputSignal:
+		return got.Kind == given.Kind && got.Signal == given.Signal
+	}
+	return got.Kind == given.Kind && !got.Suspected
+}
+
+// whyMissing is the probable cause.
+func (s *script) whyMissing(in resume.Input) string {
+	neverLeft := s.has(resume.InputSendError) || s.has(resume.InputRejected)
+	switch in.Kind {
+	case resume.InputReply, resume.InputBounce:
+		if neverLeft {
+			return "with a send error or a rejection the question never left"
+		}
+		if in.Kind == resume.InputBounce {
+			return "its Delivery is no failure, or was said before"
+		}
+		return "it is the inbox's own mail, or has another's ID"
+	case resume.InputSignal:
+		return "it has another's ID"
+	case resume.InputRejected, resume.InputSendError:
+		return "a call has at most one rejection or send error"
+	}
+	return "there is no such kind"
 }
 
 func (s *script) Stream() events.Stream { return events.Stream{Name: "script"} }

@@ -1,8 +1,11 @@
 package resumetest
 
 import (
+	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -15,7 +18,6 @@ type frontier struct {
 	busy    int        // runs under way, which may find more
 	left    int        // runs still allowed
 	stopped bool
-	cut     bool
 	rng     *rand.Rand // which first, of those with equally many preemptions
 }
 
@@ -37,7 +39,7 @@ func (f *frontier) next() (branch, bool) {
 		for i := range f.open {
 			if n := len(f.open[i]); n > 0 {
 				if f.left == 0 {
-					f.cut, f.stopped = true, true
+					f.stopped = true
 					f.cond.Broadcast()
 					return branch{}, false
 				}
@@ -84,19 +86,28 @@ func (x *exploration) schedules() {
 			if !ok {
 				return
 			}
-			r := x.rig()
-			log, deadlocks, v, err := scheduleRun(r, ending{}, follower(b.prefix))
-			x.done(r, v, err)
-			x.ran(Report{Schedules: 1, Deadlocks: deadlocks})
+			var p played
+			x.run(func(r *rig) (v *violation, err error) {
+				p, v, err = scheduleRun(r, ending{}, follower(b.prefix))
+				return v, cmp.Or(err, followed(b.prefix, p, v))
+			})
+			x.ran(Report{Schedules: 1, Deadlocks: p.deadlocks})
 			if b == (branch{}) {
-				x.first = log // nobody else runs yet
+				x.first = p // nobody else runs yet
 			}
-			f.found(branches(log, b, x.options.Preemptions), x.enough())
+			f.found(branches(p.log, b, x.options.Preemptions), x.enough())
 		}
 	})
-	if f.cut {
-		x.report.CutOff, x.report.Complete = true, f.complete()
+	x.report.Complete = f.complete()
+}
+
+// followed is nil if a run went as its schedule says.
+func followed(prefix schedule, p played, v *violation) error {
+	went := scheduleOf(p.log)
+	if v != nil || len(went) == 0 || strings.HasPrefix(string(went), string(prefix)) {
+		return nil
 	}
+	return fmt.Errorf("a run is not the same each time: to follow %s, it went %s", prefix, went)
 }
 
 // complete is the bound of which no schedule is left.
@@ -111,7 +122,7 @@ func (f *frontier) complete() int {
 
 // wander runs random schedules, each by a seed of its own.
 func (x *exploration) wander() {
-	if x.options.Random < 0 {
+	if x.options.Random < 0 || len(x.first.passed) == 0 {
 		return
 	}
 	seeds := make(chan uint64, x.options.Random)
@@ -124,15 +135,20 @@ func (x *exploration) wander() {
 			if x.enough() {
 				return
 			}
-			r := x.rig()
 			rng := rand.New(rand.NewPCG(seed, 0))
-			c := endingBy(rng, len(x.scenario.Actors))
-			_, deadlocks, v, err := scheduleRun(r, c, wanderer(rng))
-			if v != nil {
-				v.Detail += "\n  seed: RESUMETEST_SEED=" + strconv.FormatUint(seed, 10)
+			c := endingBy(rng, x.first.passed)
+			var p played
+			x.run(func(r *rig) (v *violation, err error) {
+				if p, v, err = scheduleRun(r, c, wanderer(rng)); v != nil {
+					v.Detail += "\n  seed: RESUMETEST_SEED=" + strconv.FormatUint(seed, 10)
+				}
+				return v, err
+			})
+			ran := Report{Schedules: 1, Deadlocks: p.deadlocks}
+			if p.crashed {
+				ran.Crashed = 1
 			}
-			x.done(r, v, err)
-			x.ran(Report{Schedules: 1, Crashed: min(c.at, 1), Deadlocks: deadlocks})
+			x.ran(ran)
 		}
 	})
 }

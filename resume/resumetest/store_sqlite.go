@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,7 @@ func newLite(tb testing.TB) (*liteStore, error) {
 		return nil, err
 	}
 	// Nothing here outlives a crash of the machine, so nothing is synced.
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=synchronous(off)")
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "_pragma=synchronous(off)"}).String())
 	if err != nil {
 		return nil, err
 	}

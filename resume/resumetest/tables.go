@@ -293,8 +293,8 @@ func (d dialect) shift(table string, columns []string) string {
 	return "update " + d.table(table) + " set " + strings.Join(sets, ", ")
 }
 
-// emptied are the tables that a run begins without rows in. The stream's own
-// row stays, as if never used: an Inbox enrols once.
+// emptied are the tables that a run begins without rows in. The rows of the
+// stream and of the engine's name stay, as if never used: they are made once.
 var emptied = []string{"history", "mail", "sends", "threads", "workflows", "seen", "parked", "floors", "unreadable", calls, joins}
 
 func (d dialect) empty() []string {
@@ -303,5 +303,5 @@ func (d dialect) empty() []string {
 		out = append(out, "delete from "+d.table(t))
 	}
 	return append(out, "update "+d.table("streams")+" set cursor = 0, settled = 0, attached = 0, attached_at = null, through = null, "+
-		"lease_owner = '', lease_until = null")
+		"lease_owner = '', lease_until = null, credential_changed_at = null, lost_at = null, lost_cursor = 0, lost_oldest = 0")
 }

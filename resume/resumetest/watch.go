@@ -1,6 +1,7 @@
 package resumetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -31,11 +32,12 @@ func (w *world) afterCommit(a *World) error { return w.watch(a, false) }
 // watch checks the invariants. An error means that the run must end.
 func (w *world) watch(a *World, atRest bool) error {
 	now, err := w.rig.store.read(context.Background())
-	if err != nil {
-		return err
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err != nil { // an engine would take it for its own
+		w.trouble = cmp.Or(w.trouble, err)
+		return err
+	}
 	if w.violation != nil {
 		return w.violation
 	}
@@ -85,8 +87,14 @@ func (w *world) facts(now *tables) *facts {
 	return f
 }
 
-// claim notes the generations that this actor has just claimed.
+// claim notes the generations that this actor has just claimed, and forgets
+// those that its commit has ended.
 func (w *World) claim(before, now *tables) {
+	for id, gen := range w.claims {
+		if before.holds(id, gen) && !now.holds(id, gen) {
+			delete(w.claims, id)
+		}
+	}
 	for i := range now.workflows {
 		row := &now.workflows[i]
 		if was := before.workflow(row.ID); (was == nil || was.Gen < row.Gen) && row.Status == "running" {
@@ -98,11 +106,17 @@ func (w *World) claim(before, now *tables) {
 // stale are the actor's runs that were over before it committed.
 func (w *World) stale(before *tables) (out []held) {
 	for id, gen := range w.claims {
-		if row := before.workflow(id); row == nil || row.Gen != gen || row.Status != "running" {
+		if !before.holds(id, gen) {
 			out = append(out, held{id, gen})
 		}
 	}
 	return out
+}
+
+// holds says whether a workflow runs in a generation.
+func (t *tables) holds(id string, gen int64) bool {
+	row := t.workflow(id)
+	return row != nil && row.Gen == gen && row.Status == "running"
 }
 
 // fail ends the run with a violation of its own.

@@ -32,6 +32,7 @@ type world struct {
 	before    *tables       // at the last commit
 	readAt    time.Time     // when that was; zero if nothing was read yet
 	violation *violation
+	trouble   error       // a commit whose check could not be read
 	swept     atomic.Bool // up to the head, since the clock was moved
 	crashed   bool        // an actor acted again in another process
 
@@ -94,7 +95,7 @@ type World struct {
 	ctx      context.Context  //nolint:containedctx // an actor is one run of a function; this carries its boundaries
 	claims   map[string]int64 // workflows under its lease, and the generations it was given
 	inbounds int
-	jumping  bool // it moves the clock just now
+	jumping  atomic.Bool // it moves the clock just now
 }
 
 func (w *world) as(actor string, index int, hook sqldb.Hook) (*World, error) {
@@ -121,7 +122,9 @@ func (w *World) Context() context.Context { return w.ctx }
 // Engine is the actor's engine, for what people do.
 func (w *World) Engine() *resume.Engine { return w.process.engine }
 
-// Inbox is the actor's inbox, in front of its engine.
+// Inbox is the actor's inbox, in front of its engine, for what people do.
+// Events are brought in by [World.Push] and [World.Sweep], or a check finds
+// that nobody has.
 func (w *World) Inbox() *dedupe.Inbox { return w.process.inbox }
 
 // Provider is the provider, with its record.
@@ -165,10 +168,10 @@ func (w *World) Jump(d time.Duration) error {
 	if err := boundary(w.ctx, "clock: before the jump"); err != nil {
 		return err
 	}
-	w.jumping = true
+	w.jumping.Store(true)
 	w.jumps.Add(1)
 	err := w.rig.store.shift(w.ctx, w.index, d)
-	w.jumping = false
+	w.jumping.Store(false)
 	w.jumps.Add(1)
 	if err != nil {
 		return err
@@ -204,6 +207,9 @@ func (w *World) Inbound(m efatest.Mail) efatest.Received {
 // Reply lets a workflow's counterparty answer in the thread of its last mail
 // that left. It is an error if none has.
 func (w *World) Reply(workflow, text string) (efatest.Received, error) {
+	if err := boundary(w.ctx, "provider: before a message arrives"); err != nil {
+		return efatest.Received{}, err
+	}
 	t, from, err := w.lastThread(workflow)
 	if err != nil {
 		return efatest.Received{}, err

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"database/sql"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func sqliteStore(tb testing.TB) *store {
 	s := &store{name: "SQLite", effects: "effects"}
 	for range processes {
 		// Nothing here outlives a crash of the machine, so nothing is synced.
-		db, err := sql.Open("sqlite", "file:"+file+"?_pragma=synchronous(off)")
+		db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: file, RawQuery: "_pragma=synchronous(off)"}).String())
 		require.NoError(tb, err)
 		db.SetMaxOpenConns(4)
 		db.SetMaxIdleConns(4)

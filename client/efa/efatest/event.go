@@ -30,6 +30,7 @@ type Event struct {
 	Type     string
 	Sequence int64
 	At       time.Time
+	Visible  time.Time      // when the cursor shows it
 	Inbox    string         // whose keys see it; empty is the project's
 	Data     map[string]any // what stands in data
 }
@@ -41,7 +42,7 @@ type event struct {
 	data           []byte
 }
 
-// Emit adds an event of any type and data, and pushes it. Sequence and time
+// Emit adds an event of any type and data, and pushes it. Sequence and times
 // are the server's, and the ID unless one is given. It returns the event as it
 // stands.
 func (s *Server) Emit(e Event) Event {
@@ -83,7 +84,7 @@ func (s *Server) emit(in Event, n notice) event {
 func (e event) export() Event {
 	var data map[string]any
 	_ = json.Unmarshal(e.data, &data) // it was marshalled from such a map
-	return Event{ID: e.id, Type: e.typ, Sequence: e.seq, At: e.at, Inbox: e.inbox, Data: data}
+	return Event{ID: e.id, Type: e.typ, Sequence: e.seq, At: e.at, Visible: e.visible, Inbox: e.inbox, Data: data}
 }
 
 // pushed is the body of a webhook: exactly four fields.
