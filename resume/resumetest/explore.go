@@ -272,11 +272,14 @@ func (x *exploration) newRig() (*rig, error) {
 		r.config.Inboxes[id] = []string{address}
 	}
 	if x.kind == "postgres" {
-		r.store, err = newPostgres(x.tb, x.options.Postgres)
+		r.store, err = newPostgres(x.tb, x.options.Postgres, x.scenario.Tables)
 	} else {
-		r.store, err = newLite(x.tb)
+		r.store, err = newLite(x.tb, x.scenario.Tables)
 	}
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // enough says whether there is no use in exploring on.

@@ -2,6 +2,7 @@ package resumetest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/replywake/replywake/client"
@@ -472,4 +474,61 @@ func TestActorsGoOnAfterTheirRun(t *testing.T) {
 	}
 	_, violations := explore(t, s, Options{}.withDefaults(), "sqlite")
 	require.Empty(t, violations)
+}
+
+// A step's own writes stand where its run does, in tables that each run finds
+// empty.
+func TestTablesOfTheScenario(t *testing.T) {
+	t.Parallel()
+	s := Scenario{
+		Name:   "tables",
+		Tables: `create table orders (workflow text primary key); create table "Lines" (workflow text references orders)`,
+		Step: func(_ context.Context, run *resume.Run) (resume.Next, error) {
+			const orders, lines = "insert into orders values ('w1')", `insert into "Lines" values ('w1')`
+			run.InPostgres(func(ctx context.Context, tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, orders+"; "+lines)
+				return err
+			})
+			return resume.Done(), nil
+		},
+		Setup:  func(w *World) error { return w.Start(resume.Start{ID: "w1", Counterparty: "a@example.com"}) },
+		Actors: []Actor{{"worker", (*World).Work}, {"other", (*World).Work}},
+		Check: func(w *World) error {
+			var n int
+			err := w.Postgres().QueryRow(w.Context(), `select count(*) from orders natural join "Lines"`).Scan(&n)
+			if err == nil && n != 1 {
+				err = fmt.Errorf("%d orders", n)
+			}
+			return err
+		},
+	}
+	lite := s
+	lite.Step = func(_ context.Context, run *resume.Run) (resume.Next, error) {
+		run.InSQL(func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, `insert into orders values ('w1'); insert into "Lines" values ('w1')`)
+			return err
+		})
+		return resume.Done(), nil
+	}
+	lite.Check = func(w *World) error {
+		var n int
+		err := w.SQLite().QueryRowContext(w.Context(), `select count(*) from orders natural join "Lines"`).Scan(&n)
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d orders", n)
+		}
+		return err
+	}
+	for kind, s := range map[string]Scenario{"postgres": s, "sqlite": lite} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r, violations := explore(t, s, Options{Postgres: testdb.URL(t)}.withDefaults(), kind)
+			require.Empty(t, violations)
+			require.NotZero(t, r.Schedules)
+			s.Tables = "create nonsense"
+			h := &heard{TB: t}
+			explore(h, s, Options{Postgres: testdb.URL(t)}.withDefaults(), kind)
+			require.NotEmpty(t, h.errs)
+			require.Contains(t, h.errs[0], "make the scenario's tables")
+		})
+	}
 }

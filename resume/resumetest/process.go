@@ -81,6 +81,8 @@ type process struct {
 	pg      *resume.PostgresEngine
 	lite    *resume.SQLiteEngine
 	inbox   *dedupe.Inbox
+	pool    *pgxpool.Pool // nil on SQLite
+	file    *sql.DB       // nil on Postgres
 	db      *sqldb.DB
 	dialect dialect
 	join    func(run *resume.Run, insert func(execer) error)

@@ -25,6 +25,8 @@ type Call struct {
 	// after the one before it.
 	Inputs []resume.Input
 
+	Tables string // SQL that makes the tables which the step's [resume.Run.InSQL] writes to
+
 	// Timeouts are the deadlines that passed since the question left, an hour
 	// each. Without Inputs the step is called for the last of them.
 	Timeouts int64
@@ -53,8 +55,8 @@ type Decision struct {
 // do with it: mail that cannot be sent is an Err. It fails the test if the
 // engine would not give the step all Inputs; no Policy judges them.
 //
-// The database is SQLite, without tables of yours: a step can join writes with
-// [resume.Run.InSQL], while [resume.Run.InPostgres] makes an Err.
+// The database is SQLite: a step can join writes with [resume.Run.InSQL], while
+// [resume.Run.InPostgres] makes an Err.
 func Run(tb testing.TB, step resume.Step, c Call) Decision {
 	tb.Helper()
 	if c.Counterparty == "" {
@@ -84,7 +86,7 @@ type oneCall struct {
 func newOneCall(tb testing.TB, step resume.Step, c Call) *oneCall {
 	tb.Helper()
 	o := &oneCall{given: c, step: step, mail: newScript(c)}
-	if o.store, o.err = newLite(tb); o.err != nil {
+	if o.store, o.err = newLite(tb, c.Tables); o.err != nil {
 		return o
 	}
 	cfg := resume.Config{Inboxes: map[string][]string{scriptInbox: {"agent@replywake.invalid"}}, Attempts: 1}

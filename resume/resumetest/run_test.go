@@ -251,3 +251,14 @@ func TestRunReturnsErrors(t *testing.T) {
 	require.True(t, d.Done)
 	require.NotNil(t, d.Sent)
 }
+
+// No provider takes mail to nobody.
+func TestRunRefusesMailToNobody(t *testing.T) {
+	t.Parallel()
+	step := func(context.Context, *resume.Run) (resume.Next, error) {
+		return resume.Send(client.Outgoing{Text: "hello"}), nil
+	}
+	d := resumetest.Run(t, step, resumetest.Call{})
+	require.ErrorContains(t, d.Err, "no recipient")
+	require.Nil(t, d.Sent)
+}

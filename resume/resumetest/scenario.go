@@ -20,6 +20,12 @@ type Scenario struct {
 	// alone.
 	Provider efatest.Config
 
+	// Tables is SQL that makes tables of your own, for what the step writes with
+	// [resume.Run.InPostgres] and [resume.Run.InSQL]. They are found without a
+	// schema's name, and empty when a run begins. See [World.Postgres] and
+	// [World.SQLite].
+	Tables string
+
 	// Setup brings the world to where the actors begin. It is not explored.
 	Setup func(w *World) error
 

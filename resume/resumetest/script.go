@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -150,6 +151,9 @@ func (s *script) whyMissing(in resume.Input) string {
 func (s *script) Stream() events.Stream { return events.Stream{Name: "script"} }
 
 func (s *script) Seal(inbox string, out client.Outgoing) (client.Sealed, error) {
+	if len(out.To) == 0 {
+		return client.Sealed{}, errors.New("no recipient")
+	}
 	body, err := json.Marshal(out)
 	s.sealed = &out
 	return client.Sealed{Inbox: inbox, ReplyTo: out.ReplyTo, Body: body}, err

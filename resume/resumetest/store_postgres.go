@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ type pgStore struct {
 	zoneless []string
 }
 
-func newPostgres(tb testing.TB, url string) (*pgStore, error) {
+func newPostgres(tb testing.TB, url, script string) (*pgStore, error) {
 	ctx := context.Background()
 	s := &pgStore{tb: tb, url: url, schema: "resumetest_" + strings.ToLower(rand.Text()[:12]), pools: map[string]*pgxpool.Pool{}}
 	s.dialect = dialect{prefix: s.schema + "."}
@@ -53,8 +54,33 @@ func newPostgres(tb testing.TB, url string) (*pgStore, error) {
 	if _, err := s.monitor.Exec(ctx, s.create()); err != nil {
 		return nil, fmt.Errorf("make the explorer's tables: %w", err)
 	}
+	if s.own, err = s.make(ctx, script); err != nil {
+		return nil, fmt.Errorf("make the scenario's tables: %w", err)
+	}
 	s.zoneless, err = zoneless(ctx, s.monitor, s.schema)
 	return s, err
+}
+
+// make runs a script and returns the tables that it makes.
+func (s *pgStore) make(ctx context.Context, script string) ([]string, error) {
+	before, err := s.named(ctx)
+	if err == nil {
+		_, err = s.monitor.Exec(ctx, script)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.named(ctx)
+	return slices.DeleteFunc(after, func(name string) bool { return slices.Contains(before, name) }), err
+}
+
+// named are the tables of the schema.
+func (s *pgStore) named(ctx context.Context) ([]string, error) {
+	rows, err := s.monitor.Query(ctx, "select c.oid::regclass::text from pg_class as c where c.relnamespace = $1::regnamespace and c.relkind in ('r', 'p') order by c.oid desc", unprepared, s.schema)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // zoneless are the columns of a schema that hold times without their zone. The
@@ -95,6 +121,7 @@ func (s *pgStore) pool(name string, patience time.Duration) (*pgxpool.Pool, erro
 	}
 	cfg.MaxConns = 4
 	cfg.ConnConfig.RuntimeParams["application_name"] = s.application(name)
+	cfg.ConnConfig.RuntimeParams["search_path"] = s.schema // for the user's tables
 	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		_, _ = c.Exec(ctx, fmt.Sprintf("set deadlock_timeout = %d", patience.Milliseconds()))
 		return ctx.Err()
@@ -128,7 +155,7 @@ func (s *pgStore) process(i int, r *rig) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.pg, p.engine = eng, eng.Engine
+	p.pg, p.engine, p.pool = eng, eng.Engine, pool
 	p.join = func(run *resume.Run, insert func(execer) error) {
 		run.InPostgres(func(ctx context.Context, tx pgx.Tx) error {
 			return insert(func(_ context.Context, query string, args ...any) error {

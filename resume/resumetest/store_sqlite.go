@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ var template = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path) //nolint:gosec // the file just written
 })
 
-func newLite(tb testing.TB) (*liteStore, error) {
+func newLite(tb testing.TB, script string) (*liteStore, error) {
 	image, err := template()
 	if err != nil {
 		return nil, fmt.Errorf("make a SQLite template: %w", err)
@@ -74,11 +75,44 @@ func newLite(tb testing.TB) (*liteStore, error) {
 	db.SetMaxIdleConns(4)
 	tb.Cleanup(func() { _ = db.Close() })
 	s := &liteStore{dialect: lite, db: db}
+	if s.own, err = s.make(context.Background(), script); err != nil {
+		return nil, fmt.Errorf("make the scenario's tables: %w", err)
+	}
 	if s.all, err = db.PrepareContext(context.Background(), s.selectAll()); err != nil {
 		return nil, err
 	}
 	s.clocks, err = clocksOf()
 	return s, err
+}
+
+// make runs a script and returns the tables that it makes.
+func (s *liteStore) make(ctx context.Context, script string) ([]string, error) {
+	before, err := s.named(ctx)
+	if err == nil {
+		_, err = s.db.ExecContext(ctx, script)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.named(ctx)
+	return slices.DeleteFunc(after, func(name string) bool { return slices.Contains(before, name) }), err
+}
+
+// named are the tables of the file, the last ones first.
+func (s *liteStore) named(ctx context.Context) (out []string, err error) {
+	rows, err := s.db.QueryContext(ctx, `select '"' || replace(name, '"', '""') || '"' from sqlite_master where type = 'table' order by rowid desc`)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		out = append(out, name)
+	}
+	return out, rows.Err()
 }
 
 func (s *liteStore) name() string   { return "sqlite" }
@@ -90,7 +124,7 @@ func (s *liteStore) process(_ int, r *rig) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.lite, p.engine = eng, eng.Engine
+	p.lite, p.engine, p.file = eng, eng.Engine, s.db
 	p.join = func(run *resume.Run, insert func(execer) error) {
 		run.InSQL(func(ctx context.Context, tx *sql.Tx) error {
 			return insert(func(_ context.Context, query string, args ...any) error {

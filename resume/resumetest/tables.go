@@ -171,7 +171,8 @@ create table if not exists %s (what text, workflow text, name text)`
 
 // dialect writes one store's names and functions.
 type dialect struct {
-	prefix string // before a table's name
+	own    []string // tables of the scenario's, quoted
+	prefix string   // before a table's name
 	sqlite bool
 	engine string // whose rows are read; empty is all
 }
@@ -299,6 +300,9 @@ var emptied = []string{"history", "mail", "sends", "threads", "workflows", "seen
 
 func (d dialect) empty() []string {
 	var out []string
+	for _, t := range d.own {
+		out = append(out, "delete from "+t)
+	}
 	for _, t := range emptied {
 		out = append(out, "delete from "+d.table(t))
 	}

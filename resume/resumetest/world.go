@@ -2,11 +2,14 @@ package resumetest
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/client/efa/efatest"
@@ -126,6 +129,12 @@ func (w *World) Engine() *resume.Engine { return w.process.engine }
 // Events are brought in by [World.Push] and [World.Sweep], or a check finds
 // that nobody has.
 func (w *World) Inbox() *dedupe.Inbox { return w.process.inbox }
+
+// Postgres is the actor's database, such as for [Scenario.Tables]; nil on SQLite.
+func (w *World) Postgres() *pgxpool.Pool { return w.process.pool }
+
+// SQLite is the actor's database, such as for [Scenario.Tables]; nil on Postgres.
+func (w *World) SQLite() *sql.DB { return w.process.file }
 
 // Provider is the provider, with its record.
 func (w *World) Provider() *efatest.Server { return w.srv }
