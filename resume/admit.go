@@ -2,6 +2,7 @@ package resume
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/replywake/replywake/client"
@@ -49,9 +50,14 @@ func (m *mailRow) toPerson(reason string, w *workflowRow) *mailRow {
 	return m
 }
 
+// errLoop: the workflow sends again each time that its mail is refused.
+var errLoop = fmt.Errorf("%w: a loop: its mail is refused, and it planned as many sends within the hour as MaxSendsPerHour allows", Err)
+
 // admit decides on each loaded input, in one order: own echo, loop cap (bounces
 // too: a step that sends again each time is a loop), delivery notice, policy.
-// Verdicts other than accept are stored with the run.
+// Verdicts other than accept are stored with the run. News that mail never left
+// is no mail that a person could place: in a loop it is errLoop, unless a person
+// had the workflow run.
 func (e *Engine) admit(ctx context.Context, w *workflowRow, in []*loaded) (accepted []*loaded, verdicts []*mailRow, err error) {
 	if len(in) == 0 {
 		return nil, nil, nil
@@ -67,9 +73,12 @@ func (e *Engine) admit(ctx context.Context, w *workflowRow, in []*loaded) (accep
 	for _, l := range in {
 		l.input.Step = begun.at(written(l.row, l.input.Message))
 		if l.input.Kind != InputReply {
-			if looping && l.input.Kind == InputBounce && l.row.matchedBy != matchedByPerson {
+			switch {
+			case looping && !w.Kick && (l.input.Kind == InputSendError || l.input.Kind == InputRejected):
+				return nil, nil, errLoop
+			case looping && l.input.Kind == InputBounce && l.row.matchedBy != matchedByPerson:
 				verdicts = append(verdicts, l.row.toPerson(ReasonLoop, w))
-			} else {
+			default:
 				accepted = append(accepted, l)
 			}
 			continue

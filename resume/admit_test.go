@@ -223,3 +223,26 @@ func TestLoopCapDoesNotCountReminders(t *testing.T) {
 		require.Empty(t, r.queue())
 	})
 }
+
+// A step that sends again each time its mail is refused asks a person, and does
+// not hammer the provider.
+func TestLoopCapCountsAnswersToRefusals(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open opener) {
+		r := open(func(context.Context, *resume.Run) (resume.Next, error) { return question(supplier), nil },
+			resume.Config{MaxSendsPerHour: 3})
+		fault := r.srv.Fault(efatest.Fault{Op: efatest.OpSend, When: efatest.When{Always: true}, Status: 422, Code: "recipient_suppressed"})
+		r.start(resume.Start{ID: "w1", Counterparty: supplier, First: question(supplier)})
+		r.rest()
+		require.Equal(t, resume.StatusNeedsReview, r.status("w1"))
+		require.Len(t, r.runs(), 3)
+		require.Contains(t, r.workflow("w1").Error, "loop")
+
+		fault.Disarm()
+		require.NoError(t, r.eng.RunNow(t.Context(), "w1", "ann"))
+		r.rest()
+		require.Equal(t, resume.StatusWaiting, r.status("w1"), "a person may")
+		require.Len(t, r.srv.Sends(), 1)
+		require.Equal(t, resume.InputSendError, r.last(4).Inputs[0].Kind, "nothing is lost")
+	})
+}

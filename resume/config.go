@@ -41,7 +41,7 @@ type Config struct {
 	SendRetryAfter  time.Duration // a send without an outcome is tried again after this; default 1 min
 	SendTimeout     time.Duration // one attempt; default 30 s
 	ReplayWindow    time.Duration // a send is not repeated once its first attempt is older; default 29 days
-	MaxSendsPerHour int           // sends in answer to mail a workflow may plan; default 20
+	MaxSendsPerHour int           // sends a workflow may plan in answer to mail, or to news of its own; default 20
 	UnreadableFor   time.Duration // how long an unreadable message holds its workflow back; default 2 min
 	UnreadableUntil time.Duration // when an unreadable message goes to a person; default 24 h
 	Retain          time.Duration // how long finished workflows, their state, subjects and recipients are kept; IDs stay; default 90 days

@@ -236,7 +236,7 @@ func (s state) reopen(now time.Time, open Status) state {
 func (s state) runNow(now time.Time) state {
 	switch s.Status {
 	case StatusNeedsReview:
-		s.Kick = s.Kick || !s.pending()
+		s.Kick = true // a person's word, also over the loop cap
 		s.Attempts, s.Error = 0, ""
 		return s.release(now)
 	case StatusRunnable:

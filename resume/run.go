@@ -57,10 +57,10 @@ func (r *Run) Replies() []Input {
 	return slices.DeleteFunc(slices.Clone(r.Inputs), func(in Input) bool { return in.Kind != InputReply })
 }
 
-// answers says whether the run was given mail, or news of mail that came back:
-// what it sends now may be half of a loop.
+// answers says whether the run was given mail, or news of its own mail: what it
+// sends now may be half of a loop.
 func (r *Run) answers() bool {
-	return slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.Kind == InputReply || in.Kind == InputBounce })
+	return slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.Kind != InputSignal })
 }
 
 // History reads every thread of the workflow and merges them: each in the

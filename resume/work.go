@@ -158,7 +158,11 @@ func (e *Engine) failRun(ctx context.Context, w *workflowRow, cause error) error
 			row.state = row.stall(reasonOf(cause), l.now, e.backoff(e.readBase(), row.Stalls+1, cause))
 			return nil
 		}
-		row.state = row.fail(errorText(cause), l.now, stepBackoff(row.Attempts), int64(e.cfg.Attempts))
+		most := int64(e.cfg.Attempts)
+		if errors.Is(cause, errLoop) {
+			most = 0 // at once
+		}
+		row.state = row.fail(errorText(cause), l.now, stepBackoff(row.Attempts), most)
 		l.record(row, "failed", "")
 		return nil
 	})

@@ -28,6 +28,10 @@
 // After every commit and at rest it checks what package resume promises
 // ([Invariants]) and at the end your own Scenario.Check. What breaks is printed
 // with the order of events and a word for RESUMETEST_REPLAY that runs it again.
+// Time passes with [World.Jump]: a deadline fires at a Work behind a Sweep behind
+// a Jump. Mail bounces with the provider's DeliveryUpdate. A scenario takes
+// seconds, one with many actors a minute.
+//
 // An [Observer] checks the same in tests of your own that run an engine.
 //
 //	resumetest.Explore(t, resumetest.Scenario{
@@ -48,6 +52,7 @@
 //
 // It explores the order of statements and calls, not of memory accesses: run
 // your tests with -race for those. It links the SQLite driver
-// modernc.org/sqlite under the name "sqlite". A step that keeps something
-// outside its saved state shares it with other runs, which go on at once.
+// modernc.org/sqlite under the name "sqlite". What a Scenario.Step keeps outside
+// its saved state it shares with other runs, which go on at once, and no crash
+// takes it away: see Scenario.NewStep.
 package resumetest

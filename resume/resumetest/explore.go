@@ -318,16 +318,21 @@ func (x *exploration) crashes() {
 			if n > x.report.Boundaries {
 				return
 			}
-			var passed int
 			x.run(func(r *rig) (v *violation, err error) {
-				passed, v, err = crashRun(r, n)
-				return v, err
+				passed, v, err := crashRun(r, n)
+				return v, cmp.Or(err, reached(n, passed, v))
 			})
-			if passed >= n {
-				x.ran(Report{CrashPoints: 1})
-			}
+			x.ran(Report{CrashPoints: 1})
 		}
 	})
+}
+
+// reached is nil if a run came to the boundary at which its process ends.
+func reached(n, passed int, v *violation) error {
+	if v != nil || passed >= n {
+		return nil
+	}
+	return fmt.Errorf("a run is not the same each time: to end at boundary %d, it passed %d; does the step keep something outside its state?", n, passed)
 }
 
 func (x *exploration) ran(r Report) {
@@ -355,7 +360,9 @@ func (x *exploration) again(text string) {
 		case "crash":
 			var n int
 			if n, err = strconv.Atoi(what); err == nil {
-				_, v, err = crashRun(r, n)
+				var passed int
+				passed, v, err = crashRun(r, n)
+				err = cmp.Or(err, reached(n, passed, v))
 			}
 		case "schedule":
 			var s schedule

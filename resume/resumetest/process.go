@@ -144,7 +144,7 @@ func (p *process) step(ctx context.Context, run *resume.Run) (resume.Next, error
 	}
 	w := p.rig.world.Load()
 	c := w.called(ctx, run)
-	next, err := p.rig.scenario.Step(ctx, run)
+	next, err := w.stepOf(p)(ctx, run)
 	if err != nil {
 		return next, err
 	}

@@ -110,7 +110,8 @@ func (t *tables) due(clock micros) dues {
 		}
 	}
 	for i := range t.workflows {
-		if w := &t.workflows[i]; w.Status != "waiting" || w.Due <= clock {
+		passed := t.workflows[i].Deadline != 0 && t.workflows[i].Deadline <= clock // and it was put off, for a sweep
+		if w := &t.workflows[i]; w.Status != "waiting" || w.Due <= clock || passed {
 			earlier(&d.work, w.Due)
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"testing"
 	"time"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/resume"
 )
 
@@ -86,6 +88,9 @@ type oneCall struct {
 func newOneCall(tb testing.TB, step resume.Step, c Call) *oneCall {
 	tb.Helper()
 	o := &oneCall{given: c, step: step, mail: newScript(c)}
+	if o.mail.mail, o.err = efa.New(efa.Config{Project: "script", Key: "efa_test_script"}); o.err != nil {
+		return o
+	}
 	if o.store, o.err = newLite(tb, c.Tables); o.err != nil {
 		return o
 	}
@@ -94,14 +99,18 @@ func newOneCall(tb testing.TB, step resume.Step, c Call) *oneCall {
 	return o
 }
 
-func (o *oneCall) watched(ctx context.Context, run *resume.Run) (resume.Next, error) {
+func (o *oneCall) watched(ctx context.Context, run *resume.Run) (next resume.Next, err error) {
 	o.called, o.got, o.mail.sealed = true, run.Inputs, nil
 	if o.mail.missing(o.got) != nil {
 		return resume.Done(), nil
 	}
-	next, err := o.step(ctx, run)
-	o.failed = err
-	return next, err
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+		o.failed = err
+	}()
+	return o.step(ctx, run)
 }
 
 func (o *oneCall) run() (Decision, error) {

@@ -252,13 +252,24 @@ func TestRunReturnsErrors(t *testing.T) {
 	require.NotNil(t, d.Sent)
 }
 
-// No provider takes mail to nobody.
-func TestRunRefusesMailToNobody(t *testing.T) {
+// What a provider would not take is an Err.
+func TestRunRefusesMailThatCannotBeSent(t *testing.T) {
 	t.Parallel()
-	step := func(context.Context, *resume.Run) (resume.Next, error) {
-		return resume.Send(client.Outgoing{Text: "hello"}), nil
+	for want, out := range map[string]client.Outgoing{
+		"no recipient": {Text: "hello"},
+		"alone":        {To: []string{"Bob <bob@example.com>"}, Text: "hello"},
+		"line break":   {To: []string{"bob@example.com"}, Subject: "a\nb", Text: "hello"},
+	} {
+		step := func(context.Context, *resume.Run) (resume.Next, error) { return resume.Send(out), nil }
+		d := resumetest.Run(t, step, resumetest.Call{})
+		require.ErrorContains(t, d.Err, want)
+		require.Nil(t, d.Sent)
 	}
-	d := resumetest.Run(t, step, resumetest.Call{})
-	require.ErrorContains(t, d.Err, "no recipient")
-	require.Nil(t, d.Sent)
+}
+
+func TestRunSaysWhatPanicked(t *testing.T) {
+	t.Parallel()
+	d := resumetest.Run(t, func(context.Context, *resume.Run) (resume.Next, error) { panic("on purpose") }, resumetest.Call{})
+	require.ErrorContains(t, d.Err, "on purpose")
+	require.ErrorContains(t, d.Err, "TestRunSaysWhatPanicked")
 }

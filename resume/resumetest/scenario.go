@@ -12,6 +12,9 @@ import (
 type Scenario struct {
 	Name string
 	Step resume.Step // the step function under test
+	// NewStep makes the step of a process when it starts, in place of Step: what
+	// it keeps in memory a crash takes away.
+	NewStep func() resume.Step
 
 	// Config is the engine's. Inboxes, Name and Schema are filled in.
 	Config resume.Config
@@ -63,8 +66,8 @@ func Do(name string, acts ...func(*World) error) Actor {
 
 // check is an error where the scenario cannot be explored.
 func (s *Scenario) check() error {
-	if s.Step == nil {
-		return errors.New("a Scenario needs a Step")
+	if (s.Step == nil) == (s.NewStep == nil) {
+		return errors.New("a Scenario needs a Step or a NewStep")
 	}
 	if len(s.Actors) > len(letters) {
 		return fmt.Errorf("%d actors: want at most %d", len(s.Actors), len(letters))

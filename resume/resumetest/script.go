@@ -3,8 +3,6 @@ package resumetest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/replywake/replywake/client"
+	"github.com/replywake/replywake/client/efa"
 	"github.com/replywake/replywake/events"
 	"github.com/replywake/replywake/resume"
 )
@@ -27,7 +26,8 @@ const (
 // came.
 type script struct {
 	given    Call
-	asked    time.Time // when the question left
+	mail     *efa.Client // seals; it has no provider
+	asked    time.Time   // when the question left
 	messages []client.Message
 	bodies   map[string]client.Body
 	sealed   *client.Outgoing // the last
@@ -151,12 +151,11 @@ func (s *script) whyMissing(in resume.Input) string {
 func (s *script) Stream() events.Stream { return events.Stream{Name: "script"} }
 
 func (s *script) Seal(inbox string, out client.Outgoing) (client.Sealed, error) {
-	if len(out.To) == 0 {
-		return client.Sealed{}, errors.New("no recipient")
+	sealed, err := s.mail.Seal(inbox, out)
+	if err == nil {
+		s.sealed = &out
 	}
-	body, err := json.Marshal(out)
-	s.sealed = &out
-	return client.Sealed{Inbox: inbox, ReplyTo: out.ReplyTo, Body: body}, err
+	return sealed, err
 }
 
 func (s *script) Send(context.Context, string, client.Sealed) (client.Outcome, error) {

@@ -107,7 +107,7 @@ func followed(prefix schedule, p played, v *violation) error {
 	if v != nil || len(went) == 0 || strings.HasPrefix(string(went), string(prefix)) {
 		return nil
 	}
-	return fmt.Errorf("a run is not the same each time: to follow %s, it went %s", prefix, went)
+	return fmt.Errorf("a run is not the same each time: to follow %s, it went %s; does the step keep something outside its state?", prefix, went)
 }
 
 // complete is the bound of which no schedule is left.

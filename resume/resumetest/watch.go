@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -20,11 +21,18 @@ type violation struct {
 // Error is what a failed test prints.
 func (v *violation) Error() string {
 	s := fmt.Sprintf("%s on %s broke %s\n  %s\n  replay: RESUMETEST_REPLAY='%s'", v.Scenario, v.Store, v.Broken, v.Detail, v.Replay)
-	for _, line := range v.Trace {
+	lines := v.Trace
+	if n := len(lines); n > mostLines {
+		gap := fmt.Sprintf("… %d more lines", n-mostLines)
+		lines = slices.Concat(lines[:mostLines/2], []string{gap}, lines[n-mostLines/2:])
+	}
+	for _, line := range lines {
 		s += "\n    " + line
 	}
 	return s
 }
+
+const mostLines = 200
 
 // afterCommit checks the invariants around a commit that was just made.
 func (w *world) afterCommit(a *World) error { return w.watch(a, false) }

@@ -30,10 +30,11 @@ type world struct {
 	taken     map[string]bool             // acknowledged
 	inbound   map[string]efatest.Received // by actor and number, so that an actor can be run again
 	calls     int64
-	moved     time.Duration // the clocks, by jumps: the provider's is ahead so much
-	requests  int           // of the provider's, which have been looked at
-	before    *tables       // at the last commit
-	readAt    time.Time     // when that was; zero if nothing was read yet
+	steps     map[*process]resume.Step // what Scenario.NewStep has made
+	moved     time.Duration            // the clocks, by jumps: the provider's is ahead so much
+	requests  int                      // of the provider's, which have been looked at
+	before    *tables                  // at the last commit
+	readAt    time.Time                // when that was; zero if nothing was read yet
 	violation *violation
 	trouble   error       // a commit whose check could not be read
 	swept     atomic.Bool // up to the head, since the clock was moved
@@ -55,7 +56,7 @@ func newWorld(r *rig) (*world, error) {
 	}
 	w := &world{
 		rig: r, srv: srv, fed: map[string]events.Event{}, taken: map[string]bool{}, inbound: map[string]efatest.Received{},
-		before: &tables{},
+		steps: map[*process]resume.Step{}, before: &tables{},
 	}
 	srv.OnRequest(cutAnswer)
 	w.mail, err = clientOf(srv)
@@ -64,6 +65,19 @@ func newWorld(r *rig) (*world, error) {
 
 func clientOf(srv *efatest.Server) (*efa.Client, error) {
 	return efa.New(efa.Config{BaseURL: srv.URL(), Project: srv.Project(), Key: srv.Key(), HTTPClient: srv.Client(), Tries: 1})
+}
+
+// stepOf is the step function of a process, which lives for one run.
+func (w *world) stepOf(p *process) resume.Step {
+	if w.rig.scenario.NewStep == nil {
+		return w.rig.scenario.Step
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.steps[p] == nil {
+		w.steps[p] = w.rig.scenario.NewStep()
+	}
+	return w.steps[p]
 }
 
 // called notes a step call, with the generation it was claimed in.
@@ -172,7 +186,9 @@ func (w *World) once(job resume.Job) error {
 	return err
 }
 
-// Jump moves the clocks of the database and the provider on.
+// Jump lets time pass for the database and the provider: the times that are
+// stored move back, and the provider's clock on. Both also run by themselves.
+// The program's own clock, time.Now in a step, does not jump.
 func (w *World) Jump(d time.Duration) error {
 	if err := boundary(w.ctx, "clock: before the jump"); err != nil {
 		return err
