@@ -2,6 +2,7 @@ package resumetest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -192,10 +193,10 @@ func reply(id, text string) func(*world) error {
 // replyOnceSent is a reply to what may not have left yet.
 func replyOnceSent(id, text string) func(*world) error {
 	return func(w *world) error {
-		if _, err := w.Thread(id); err != nil {
-			return nil //nolint:nilerr // nothing to answer yet
+		if err := w.ReplyAndPush(id, text); !errors.Is(err, resumetest.ErrNotSent) {
+			return err
 		}
-		return w.ReplyAndPush(id, text)
+		return nil
 	}
 }
 

@@ -3,6 +3,7 @@ package resumetest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -229,8 +230,11 @@ func (w *World) Inbound(m efatest.Mail) efatest.Received {
 	return got
 }
 
+// ErrNotSent: no mail of the workflow has left that one could reply to.
+var ErrNotSent = errors.New("resumetest: no mail of the workflow has left")
+
 // Reply lets a workflow's counterparty answer in the thread of its last mail
-// that left. It is an error if none has.
+// that left, or is [ErrNotSent].
 func (w *World) Reply(workflow, text string) (efatest.Received, error) {
 	if err := boundary(w.ctx, "provider: before a message arrives"); err != nil {
 		return efatest.Received{}, err
@@ -242,7 +246,7 @@ func (w *World) Reply(workflow, text string) (efatest.Received, error) {
 	return w.Inbound(efatest.Mail{From: from, Thread: t, Text: text}), nil
 }
 
-// Thread is the thread of a workflow's last mail that left.
+// Thread is the thread of a workflow's last mail that left, or [ErrNotSent].
 func (w *World) Thread(workflow string) (string, error) {
 	t, _, err := w.lastThread(workflow)
 	return t, err
@@ -259,5 +263,5 @@ func (w *World) lastThread(workflow string) (thread, counterparty string, err er
 			return s.ThreadID, row.Counterparty.Text(), nil
 		}
 	}
-	return "", "", fmt.Errorf("resumetest: no mail of workflow %s has left", workflow)
+	return "", "", fmt.Errorf("%w: %s", ErrNotSent, workflow)
 }
