@@ -91,7 +91,7 @@ func (t *totals) String() string {
 // bounded is what a test run has time for; REPLYWAKE_EXPLORE=long takes all.
 func bounded(t *testing.T) resumetest.Options {
 	t.Helper()
-	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 43, Runs: 5, Random: 2, Done: total.add}
+	o := resumetest.Options{Postgres: testdb.URL(t), Stride: 43, Runs: 7, Random: 1, Done: total.add}
 	if !resumetest.Long() && os.Getenv("RESUMETEST_SEED") == "" {
 		h := fnv.New64a() // the same schedules at every run; a long exploration tries others
 		_, _ = h.Write([]byte(t.Name()))
